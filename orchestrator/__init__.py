@@ -1,0 +1,1 @@
+"""The search service: plans sweeps, decides, records, and computes EVP."""

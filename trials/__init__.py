@@ -1,0 +1,1 @@
+"""Training: backbones, methods, tasks and the one loop; knows no Ray and no database."""
