@@ -1,0 +1,1 @@
+"""Frozen Hugging Face models seen through a few edit points."""

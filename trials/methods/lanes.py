@@ -1,0 +1,77 @@
+"""Lanes: the runs of a trial side by side, each with generators of its own.
+
+Parameters have a leading axis S; the lanes' batches lie one behind the other on the batch axis,
+N = S x b. What a lane draws depends on its seed alone, so that lane k equals the run alone.
+"""
+
+# S lanes, N = S x b rows, T tokens, I inputs, O outputs
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def generator(seed: int, purpose: str, device: torch.device | str = "cpu") -> torch.Generator:
+    """A generator for one purpose of one run, independent of its others."""
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return torch.Generator(device).manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+class Lanes:
+    """The lanes that are trained in one pass, in the order of their seeds."""
+
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
+        self.device = device
+        self.seeds = list(seeds)
+        self.order = [generator(seed, "order") for seed in seeds]
+        self._initial = [generator(seed, "initial") for seed in seeds]
+        noise_device = "cpu" if device.type == "meta" else device
+        self._noise = [generator(seed, "noise", noise_device) for seed in seeds]
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Forget every lane but these."""
+        for name in ("seeds", "order", "_initial", "_noise"):
+            setattr(self, name, [getattr(self, name)[lane] for lane in lanes])
+
+    def normal(self, *shape: int, std: float) -> Tensor:
+        """[S, *shape] normal numbers around 0."""
+        return self._draw(shape, lambda out, source: out.normal_(0, std, generator=source))
+
+    def uniform(self, *shape: int, bound: float) -> Tensor:
+        """[S, *shape] uniform numbers in [-bound, bound]."""
+        return self._draw(shape, lambda out, source: out.uniform_(-bound, bound, generator=source))
+
+    def zeros(self, *shape: int) -> Tensor:
+        """[S, *shape] zeros."""
+        return torch.zeros(len(self), *shape, device=self.device)
+
+    def dropout(self, x: Tensor, probability: float) -> Tensor:
+        """The rows x [N, ...], entries dropped at random and the others scaled up to keep the mean."""
+        if probability == 0:
+            return x
+        rows = (len(x) // len(self), *x.shape[1:])
+        kept = torch.empty((len(self), *rows), device=x.device, dtype=x.dtype)
+        for lane, source in zip(kept, self._noise, strict=True):
+            lane.bernoulli_(1 - probability, generator=source)
+        return x * (kept / (1 - probability)).flatten(0, 1)
+
+    def _draw(
+        self, shape: tuple[int, ...], fill: Callable[[Tensor, torch.Generator], Tensor]
+    ) -> Tensor:
+        if self.device.type == "meta":
+            return torch.empty(len(self), *shape, device="meta")
+        drawn = [fill(torch.empty(shape), source) for source in self._initial]
+        return torch.stack(drawn).to(self.device)
+
+
+def linear(x_NTI: Tensor, weight_SIO: Tensor, bias_SO: Tensor) -> Tensor:
+    """Each lane's rows through its own linear map: [N, T, O]."""
+    lanes = len(weight_SIO)
+    x_SMI = x_NTI.reshape(lanes, -1, x_NTI.shape[-1])
+    y_SMO = torch.baddbmm(bias_SO.unsqueeze(1), x_SMI, weight_SIO)
+    return y_SMO.view(*x_NTI.shape[:-1], -1)

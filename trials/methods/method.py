@@ -1,0 +1,77 @@
+"""What a method is: hyperparameters, and the adapter they stand for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from trials.backbones.backbone import Backbone, Shape
+from trials.backbones.edits import Edits
+from trials.methods.lanes import Lanes
+
+
+class Adapter(nn.Module):
+    """What a method adds to a backbone; every parameter has a leading axis for the lanes."""
+
+    first_block: int
+    """The lowest block whose input or inside is changed; the number of blocks: none is."""
+
+    def edits(self, *, train: bool) -> Edits:
+        """Where it reaches into a pass; `train` says whether its dropout is active."""
+        raise NotImplementedError
+
+    def trainable(self) -> Iterator[nn.Parameter]:
+        """The parameters to train."""
+        return self.parameters()
+
+    def activate(self) -> None:
+        """Called before the backbone is used for this adapter."""
+
+    def release(self) -> None:
+        """Called after; leaves the backbone as it was loaded."""
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Forget every lane but these."""
+        for parameter in self.parameters():
+            parameter.data = parameter.data[list(lanes)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """Hyperparameters of a method: its fields are the keys of its search space."""
+
+    summary: ClassVar[str]
+    """One phrase that says what it does."""
+    paper: ClassVar[str]
+    """Short name of the paper that proposes it, or whose baseline it is."""
+    trains_backbone: ClassVar[bool] = False
+    """Whether the backbone's own weights change; its lanes then train one after the other."""
+
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        self.require(self.learning_rate > 0, "learning_rate", "greater than 0")
+
+    def require(self, holds: bool, field: str, domain: str) -> None:
+        """Refuse a value outside its domain.
+
+        Raises:
+            ValueError: naming method, field, domain and value.
+        """
+        if not holds:
+            value = getattr(self, field)
+            raise ValueError(f"{type(self).__name__}: {field} must be {domain}, got {value!r}")
+
+    def build(self, shape: Shape, lanes: Lanes) -> Adapter:
+        """A fresh adapter for a backbone of this shape."""
+        raise NotImplementedError
+
+    def attach(self, backbone: Backbone, lanes: Lanes) -> Adapter:
+        """A fresh adapter on a backbone."""
+        return self.build(backbone.shape, lanes)
+
+
+def parameter(values: Tensor) -> nn.Parameter:
+    """A trainable tensor with these values."""
+    return nn.Parameter(values)

@@ -1,0 +1,122 @@
+"""One trial, alone: where task, backbone, method and loop meet."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from trials import methods
+from trials.activations import FirstTokens
+from trials.backbones.backbone import Backbone
+from trials.backbones.edits import Edits, Text
+from trials.backbones.load import load
+from trials.methods.method import Method
+from trials.spec import DataSpec, EvalPoint, TrialSpec
+from trials.stack import Interrupt, Stack
+from trials.tasks.batches import epoch_batches
+from trials.tasks.features import Features, featurize
+from trials.tasks.load import load_task
+from trials.tasks.table import TASKS
+from trials.training import Trainer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A backbone with what is kept for it."""
+
+    backbone: Backbone
+    first_tokens: FirstTokens
+
+
+class Bench:
+    """What stays loaded between trials: one backbone and the tokenised data used with it."""
+
+    def __init__(self, device: torch.device | None = None, cache_dir: Path | None = None) -> None:
+        self.device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.num_loads = 0
+        """How often a backbone was loaded."""
+        self._cache_dir = cache_dir
+        self._name: str | None = None
+        self._loaded: Loaded | None = None
+        self._features: dict[tuple[str, DataSpec, int], dict[str, Features]] = {}
+
+    def backbone(self, name: str) -> Loaded:
+        """The backbone, loaded if it is not the resident one."""
+        if self._loaded is None or self._name != name:
+            self._features.clear()
+            self._loaded = None  # let go of the old one first: two may not fit
+            backbone = load(name, self.device)
+            self._loaded, self._name = Loaded(backbone, FirstTokens(backbone)), name
+            self.num_loads += 1
+        return self._loaded
+
+    def check(self) -> None:
+        """Run the resident backbone once; raises if it no longer works."""
+        if self._loaded is not None:
+            text = Text(*(torch.ones(1, 2, dtype=torch.long, device=self.device) for _ in "im"))
+            self._loaded.backbone.run(text, Edits()).sum().item()
+
+    def features(self, spec: TrialSpec) -> dict[str, Features]:
+        """Every split of the trial's task, tokenised for its backbone."""
+        backbone = self.backbone(spec.backbone).backbone
+        max_length = min(spec.training.max_length, backbone.shape.max_tokens)
+        key = (spec.task, spec.data, max_length)
+        if key not in self._features:
+            task = TASKS[spec.task]
+            rows = load_task(task, spec.data)
+            assert backbone.tokenizer is not None
+            self._features[key] = featurize(
+                rows, task, backbone.tokenizer, max_length, self._cache_dir
+            )
+        return self._features[key]
+
+
+def build_method(spec: TrialSpec) -> Method:
+    """The trial's method with its hyperparameters, checked.
+
+    Raises:
+        ValueError: if the method or one of its values is unknown or outside its domain.
+    """
+    return methods.find(spec.method)(**spec.hyperparameters)  # type: ignore[arg-type]  # the fields differ by method
+
+
+def run_trial(
+    spec: TrialSpec, bench: Bench | None = None, interrupt: Interrupt = lambda: False
+) -> Iterator[EvalPoint]:
+    """Train one assignment with all its seeds, one point after each epoch.
+
+    Args:
+        spec: what to train.
+        bench: keeps backbone and data for the next trial.
+        interrupt: asked before every step; true ends the trial with `Interrupted`.
+
+    Raises:
+        ValueError: for a method, task, backbone or data that cannot be had or do not fit.
+        Interrupted: if asked to end.
+    """
+    bench = bench or Bench()
+    method = build_method(spec)
+    loaded = bench.backbone(spec.backbone)
+    features = bench.features(spec)
+    task = TASKS[spec.task]
+    lengths = features["train"].lengths
+    steps = len(epoch_batches(lengths, spec.training.batch_size, 0, [torch.Generator()]))
+    groups = [(seed,) for seed in spec.seeds] if method.trains_backbone else [spec.seeds]
+    stacks = [
+        Stack(
+            loaded.backbone,
+            loaded.first_tokens,
+            method,
+            spec.training,
+            seeds,
+            task.num_outputs,
+            steps,
+        )
+        for seeds in groups
+    ]
+    log.info("%s: %s on %s with %s", spec.trial, spec.method, spec.task, spec.hyperparameters)
+    yield from Trainer(stacks, features, task, spec.training, interrupt).points()
