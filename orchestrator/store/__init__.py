@@ -1,0 +1,1 @@
+"""The trial database: the only package that imports sqlalchemy and alembic."""
