@@ -1,0 +1,1 @@
+"""What people look at: tables of the best assignments and pictures of a sweep."""
