@@ -1,0 +1,297 @@
+"""Questions about methods, tasks and backbones: what there is, what fits, what it counts.
+
+The only module besides the worker that imports `trials`, and only when asked.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.errors import Refused
+from searchspaces.distributions import Scalar
+from searchspaces.space import Space
+from trials.spec import TRAINING_FIELDS, DataSpec, Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodInfo:
+    """What is known of a method without training it."""
+
+    name: str
+    summary: str
+    paper: str
+    hyperparameters: dict[str, str]
+    """Field -> its default as text, or "required"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricInfo:
+    """How a task's scores are to be read."""
+
+    name: str
+    maximize: bool
+    worst: float
+    ceiling: float
+
+
+def method_names() -> list[str]:
+    """Every method."""
+    from trials.methods import METHODS
+
+    return list(METHODS)
+
+
+def method_info(name: str) -> MethodInfo:
+    """One method.
+
+    Raises:
+        Refused: if there is none of that name.
+    """
+    cls = _method_class(name)
+    fields = {
+        field.name: "required" if field.default is dataclasses.MISSING else repr(field.default)
+        for field in dataclasses.fields(cls)
+    }
+    return MethodInfo(name=name, summary=cls.summary, paper=cls.paper, hyperparameters=fields)
+
+
+def parameters(
+    name: str, hyperparameters: Mapping[str, Any], backbone: str, num_outputs: int
+) -> tuple[int, int]:
+    """Trainable parameters of one lane, adapter and head apart, counted without allocating.
+
+    Raises:
+        Refused: for an unknown method, value or backbone.
+    """
+    import torch
+
+    from trials.backbones.load import count_parameters, shape_of
+    from trials.head import Head
+    from trials.methods.lanes import Lanes
+
+    with _as_refusal():
+        shape = shape_of(backbone)
+        built = _method_class(name)(**hyperparameters)
+        lanes = Lanes([0], torch.device("meta"))
+        head = sum(p.numel() for p in Head(shape.width, num_outputs, lanes).parameters())
+        if built.trains_backbone:
+            return count_parameters(backbone), head
+        return sum(p.numel() for p in built.build(shape, lanes).parameters()), head
+
+
+def check_space(space: Space) -> None:
+    """Refuse a space with a key that is a field neither of its method nor of training."""
+    fields = method_info(space.method).hyperparameters
+    for key in (*space.keys, *space.training):
+        allowed = TRAINING_FIELDS if key in space.training else fields.keys() | TRAINING_FIELDS
+        if key not in allowed:
+            raise Refused(
+                f"space {space.name}, key {key!r}: {space.method} has no such hyperparameter; "
+                f"known: {', '.join(sorted(allowed))}"
+            )
+    missing = [name for name, text in fields.items() if text == "required"]
+    for name in missing:
+        if name not in space.keys:
+            raise Refused(f"space {space.name}: {space.method} needs a value for {name!r}")
+
+
+def check_assignment(space: Space, values: Mapping[str, Scalar], training: Training) -> None:
+    """Refuse an assignment that the method or the protocol would not take."""
+    own = {key: value for key, value in values.items() if key not in TRAINING_FIELDS}
+    protocol = {key: value for key, value in values.items() if key in TRAINING_FIELDS}
+    try:
+        _method_class(space.method)(**own)
+        dataclasses.replace(training, **protocol)  # type: ignore[arg-type]  # checked by Training
+    except (ValueError, TypeError) as error:
+        raise Refused(f"space {space.name}: {error}") from error
+
+
+def task_names() -> list[str]:
+    """Every task."""
+    from trials.tasks.table import TASKS
+
+    return list(TASKS)
+
+
+def task_groups() -> dict[str, tuple[str, ...]]:
+    """Named groups of tasks."""
+    from trials.tasks.table import GROUPS
+
+    return dict(GROUPS)
+
+
+def expand_tasks(wanted: tuple[str, ...]) -> list[str]:
+    """The tasks that names and groups stand for, each once, in the order asked.
+
+    Raises:
+        Refused: for a name that is neither.
+    """
+    groups, tasks = task_groups(), task_names()
+    expanded: dict[str, None] = {}
+    for name in wanted:
+        if name not in groups and name not in tasks:
+            raise Refused(
+                f"no task {name!r}; known: {', '.join(tasks)}; groups: {', '.join(groups)}"
+            )
+        expanded |= dict.fromkeys(groups.get(name, (name,)))
+    return list(expanded)
+
+
+def metric(task: str) -> MetricInfo:
+    """The selection metric of a task."""
+    from trials.tasks.metrics import METRICS
+    from trials.tasks.table import TASKS
+
+    found = METRICS[TASKS[task].metric]
+    return MetricInfo(
+        name=found.name, maximize=found.maximize, worst=found.worst, ceiling=found.ceiling
+    )
+
+
+def task_info(name: str) -> dict[str, Any]:
+    """What a task is, as JSON values."""
+    from trials.tasks.table import TASKS
+
+    if name not in TASKS:
+        raise Refused(f"no task {name!r}; known: {', '.join(TASKS)}")
+    row = TASKS[name]
+    return {
+        "task": row.name,
+        "group": row.group,
+        "hub_id": row.hub_id,
+        "config": row.config,
+        "fields": list(row.fields),
+        "labels": list(row.labels) if row.labels else None,
+        "metric": row.metric,
+        "splits": [row.train, row.validation, *row.extra_splits.values()],
+    }
+
+
+def num_outputs(task: str) -> int:
+    """Width of the head for a task."""
+    from trials.tasks.table import TASKS
+
+    return TASKS[task].num_outputs
+
+
+def look_at_data(task: str, data: DataSpec) -> dict[str, Any]:
+    """Load a task's rows and describe them: source, sizes, fingerprint, majority score.
+
+    Raises:
+        Refused: if they cannot be had or are not what the task needs.
+    """
+    from trials.tasks.load import load_task
+    from trials.tasks.metrics import majority_score
+    from trials.tasks.table import TASKS
+
+    with _as_refusal():
+        rows = load_task(TASKS[task], data)
+    labels = {split: rows.splits[split]["label"][:] for split in ("train", "validation")}
+    return {
+        **dataclasses.asdict(data),
+        "words": rows.source,
+        "rows": {split: len(dataset) for split, dataset in rows.splits.items()},
+        "fingerprint": rows.fingerprint,
+        "majority": majority_score(TASKS[task], labels["train"], labels["validation"]),
+        "mean_tokens": _mean_tokens(rows.splits["train"], TASKS[task].fields),
+    }
+
+
+def _mean_tokens(rows: Any, fields: tuple[str, ...]) -> float:
+    """About how many tokens an example has: 1.3 a word, and the special ones."""
+    sample = rows[:500]
+    words = sum(len(text.split()) for field in fields for text in sample[field])
+    return 1.3 * words / len(sample[fields[0]]) + 1 + len(fields)
+
+
+def backbone_names() -> list[str]:
+    """Every backbone known by name."""
+    from trials.backbones.known import KNOWN
+
+    return list(KNOWN)
+
+
+def backbone_info(name: str) -> dict[str, Any]:
+    """What a backbone is, as JSON values; of a known one without its files.
+
+    Raises:
+        Refused: if it cannot be found.
+    """
+    from trials.backbones.known import find
+    from trials.backbones.load import count_parameters, shape_of
+
+    with _as_refusal():
+        known = find(name)
+        return {
+            "backbone": name,
+            "hub_id": known.hub if known else None,
+            **dataclasses.asdict(shape_of(name)),
+            "parameters": count_parameters(name),
+        }
+
+
+def forward_cost(method: str, backbone: str) -> tuple[int, int]:
+    """Weights of the backbone's blocks, and passes that a training step is worth (2 or 3)."""
+    about = backbone_info(backbone)
+    weights = about["parameters"] - about["vocabulary"] * about["width"]
+    return weights, 3 if _method_class(method).trains_backbone else 2
+
+
+def family(backbone: str) -> str:
+    """The family of a backbone.
+
+    Raises:
+        Refused: if it cannot be found, or its family is not supported.
+    """
+    from trials.backbones.load import shape_of
+
+    with _as_refusal():
+        return shape_of(backbone).family
+
+
+def look_at_backbone(name: str) -> str:
+    """The fingerprint of a backbone whose files can be had.
+
+    Raises:
+        Refused: if they cannot.
+    """
+    from trials.backbones.load import check
+
+    with _as_refusal():
+        return check(name)
+
+
+def local_path(backbone: str) -> str:
+    """A backbone given as a folder as its absolute path; any other name as it is."""
+    from trials.backbones.known import find, location
+
+    with _as_refusal():
+        place = location(backbone)
+    return backbone if find(backbone) else place
+
+
+def num_local_gpus() -> int:
+    """How many GPUs this machine lets us use."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _method_class(name: str) -> Any:
+    from trials import methods
+
+    with _as_refusal():
+        return methods.find(name)
+
+
+@contextmanager
+def _as_refusal() -> Iterator[None]:
+    """Turns the ValueError of a bad request into the command line's refusal."""
+    try:
+        yield
+    except Refused:
+        raise
+    except ValueError as error:
+        raise Refused(str(error)) from error

@@ -1,0 +1,1 @@
+"""Running a sweep on Ray Tune: the only package that imports ray."""
