@@ -7,12 +7,13 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import Refused
-from searchspaces.distributions import Scalar
-from searchspaces.space import Space
-from trials.spec import TRAINING_FIELDS, DataSpec, Training
+from trials.spec import DataSpec
+
+if TYPE_CHECKING:
+    from trials.tasks.metrics import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +27,6 @@ class MethodInfo:
     """Field -> its default as text, or "required"."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MetricInfo:
-    """How a task's scores are to be read."""
-
-    name: str
-    maximize: bool
-    worst: float
-    ceiling: float
-
-
 def method_names() -> list[str]:
     """Every method."""
     from trials.methods import METHODS
@@ -43,13 +34,21 @@ def method_names() -> list[str]:
     return list(METHODS)
 
 
-def method_info(name: str) -> MethodInfo:
-    """One method.
+def method_class(name: str) -> Any:
+    """The class whose fields are the hyperparameters of a method.
 
     Raises:
         Refused: if there is none of that name.
     """
-    cls = _method_class(name)
+    from trials import methods
+
+    with _as_refusal():
+        return methods.find(name)
+
+
+def method_info(name: str) -> MethodInfo:
+    """One method; Refused if there is none of that name."""
+    cls = method_class(name)
     fields = {
         field.name: "required" if field.default is dataclasses.MISSING else repr(field.default)
         for field in dataclasses.fields(cls)
@@ -73,39 +72,12 @@ def parameters(
 
     with _as_refusal():
         shape = shape_of(backbone)
-        built = _method_class(name)(**hyperparameters)
+        built = method_class(name)(**hyperparameters)
         lanes = Lanes([0], torch.device("meta"))
         head = sum(p.numel() for p in Head(shape.width, num_outputs, lanes).parameters())
         if built.trains_backbone:
             return count_parameters(backbone), head
         return sum(p.numel() for p in built.build(shape, lanes).parameters()), head
-
-
-def check_space(space: Space) -> None:
-    """Refuse a space with a key that is a field neither of its method nor of training."""
-    fields = method_info(space.method).hyperparameters
-    for key in (*space.keys, *space.training):
-        allowed = TRAINING_FIELDS if key in space.training else fields.keys() | TRAINING_FIELDS
-        if key not in allowed:
-            raise Refused(
-                f"space {space.name}, key {key!r}: {space.method} has no such hyperparameter; "
-                f"known: {', '.join(sorted(allowed))}"
-            )
-    missing = [name for name, text in fields.items() if text == "required"]
-    for name in missing:
-        if name not in space.keys:
-            raise Refused(f"space {space.name}: {space.method} needs a value for {name!r}")
-
-
-def check_assignment(space: Space, values: Mapping[str, Scalar], training: Training) -> None:
-    """Refuse an assignment that the method or the protocol would not take."""
-    own = {key: value for key, value in values.items() if key not in TRAINING_FIELDS}
-    protocol = {key: value for key, value in values.items() if key in TRAINING_FIELDS}
-    try:
-        _method_class(space.method)(**own)
-        dataclasses.replace(training, **protocol)  # type: ignore[arg-type]  # checked by Training
-    except (ValueError, TypeError) as error:
-        raise Refused(f"space {space.name}: {error}") from error
 
 
 def task_names() -> list[str]:
@@ -115,47 +87,36 @@ def task_names() -> list[str]:
     return list(TASKS)
 
 
-def task_groups() -> dict[str, tuple[str, ...]]:
-    """Named groups of tasks."""
-    from trials.tasks.table import GROUPS
-
-    return dict(GROUPS)
-
-
 def expand_tasks(wanted: tuple[str, ...]) -> list[str]:
     """The tasks that names and groups stand for, each once, in the order asked.
 
     Raises:
         Refused: for a name that is neither.
     """
-    groups, tasks = task_groups(), task_names()
+    from trials.tasks.table import GROUPS, TASKS
+
     expanded: dict[str, None] = {}
     for name in wanted:
-        if name not in groups and name not in tasks:
+        if name not in GROUPS and name not in TASKS:
             raise Refused(
-                f"no task {name!r}; known: {', '.join(tasks)}; groups: {', '.join(groups)}"
+                f"no task {name!r}; known: {', '.join(TASKS)}; groups: {', '.join(GROUPS)}"
             )
-        expanded |= dict.fromkeys(groups.get(name, (name,)))
+        expanded |= dict.fromkeys(GROUPS.get(name, (name,)))
     return list(expanded)
 
 
-def metric(task: str) -> MetricInfo:
+def metric(task: str) -> "Metric":
     """The selection metric of a task."""
     from trials.tasks.metrics import METRICS
     from trials.tasks.table import TASKS
 
-    found = METRICS[TASKS[task].metric]
-    return MetricInfo(
-        name=found.name, maximize=found.maximize, worst=found.worst, ceiling=found.ceiling
-    )
+    return METRICS[TASKS[task].metric]
 
 
 def task_info(name: str) -> dict[str, Any]:
     """What a task is, as JSON values."""
     from trials.tasks.table import TASKS
 
-    if name not in TASKS:
-        raise Refused(f"no task {name!r}; known: {', '.join(TASKS)}")
     row = TASKS[name]
     return {
         "task": row.name,
@@ -236,7 +197,7 @@ def forward_cost(method: str, backbone: str) -> tuple[int, int]:
     """Weights of the backbone's blocks, and passes that a training step is worth (2 or 3)."""
     about = backbone_info(backbone)
     weights = about["parameters"] - about["vocabulary"] * about["width"]
-    return weights, 3 if _method_class(method).trains_backbone else 2
+    return weights, 3 if method_class(method).trains_backbone else 2
 
 
 def family(backbone: str) -> str:
@@ -279,19 +240,10 @@ def num_local_gpus() -> int:
     return torch.cuda.device_count()
 
 
-def _method_class(name: str) -> Any:
-    from trials import methods
-
-    with _as_refusal():
-        return methods.find(name)
-
-
 @contextmanager
 def _as_refusal() -> Iterator[None]:
     """Turns the ValueError of a bad request into the command line's refusal."""
     try:
         yield
-    except Refused:
-        raise
     except ValueError as error:
         raise Refused(str(error)) from error

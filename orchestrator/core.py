@@ -1,29 +1,29 @@
 """Every decision of a sweep: which trial next, what a report means, what a failure means.
 
-Knows no Ray. The database is the truth: each method is one transaction, and a core built from
-the rows of an interrupted sweep goes on as if it had never stopped.
+Knows no Ray. The database is the truth: each method is one transaction, memory follows once that
+is committed, and a core built from the rows of an interrupted sweep goes on as if it had never
+stopped.
 """
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator import messages
-from orchestrator.asha import Asha, Decision, rungs, tie_key
 from orchestrator.live import Live
 from orchestrator.outcome import Outcome
-from orchestrator.plan import assignment_hash, trial_spec
+from orchestrator.plan_rows import assignment_hash, trial_spec
 from orchestrator.searchers import suggest
 from orchestrator.store.database import Store
-from orchestrator.store.reading import Reader
-from orchestrator.store.rows import DecisionRow, StudyRow, TrialRow
+from orchestrator.store.rows import StudyRow, TrialRow
 from orchestrator.store.writing import Transaction
-from searchspaces.space import Space
+from orchestrator.study_state import decision_row, take_up
+from searchspaces.space import Assignment, Space
 from trials.spec import EvalPoint, TrialSpec
 
-MAX_ATTEMPTS = 3
-"""A trial whose worker died so often is lost."""
+MAX_DEATHS = 3
+"""A trial whose worker died so often under one driver is lost."""
 
 
 @dataclass(frozen=True)
@@ -33,40 +33,6 @@ class Claim:
     trial_id: str
     attempt: int
     spec: TrialSpec
-
-
-@dataclass
-class StudyState:
-    """A study while it is driven."""
-
-    row: StudyRow
-    waiting: deque[int]
-    """Numbers of the trials that nobody has claimed."""
-    asha: Asha | None
-    outcomes: Counter[Outcome]
-    """How many trials are in each state."""
-    best: float | None = None
-    """The best score of any trial so far."""
-
-    @property
-    def unfinished(self) -> int:
-        """Trials that have no final outcome yet."""
-        return self.outcomes[Outcome.PENDING] + self.outcomes[Outcome.RUNNING]
-
-    def move(self, before: Outcome, after: Outcome) -> None:
-        """Count a trial under another state."""
-        self.outcomes[before] -= 1
-        self.outcomes[after] += 1
-
-    def note(self, score: float) -> None:
-        """Take a trial's score into the best one."""
-        better = max if self.row.maximize else min
-        self.best = score if self.best is None else better(self.best, score)
-
-    @property
-    def share_claimed(self) -> float:
-        """How far it is."""
-        return 1 - len(self.waiting) / self.row.num_trials
 
 
 class Core:
@@ -85,12 +51,15 @@ class Core:
         self.store, self.sweep_id = store, sweep_id
         self._devices, self._clock, self._on_end = devices_per_trial, clock, on_end
         self.live: dict[str, Live] = {}
+        self._deaths: Counter[str] = Counter()
         with store.write() as tx:
-            self.studies = [_take_up(tx, row) for row in tx.studies(sweep_id)]
+            self.studies = [take_up(tx, row) for row in tx.studies(sweep_id)]
             self.device_seconds = tx.device_seconds(sweep_id)
-            counts = tx.outcome_counts(sweep_id).values()
         self.num_failures = sum(
-            number for count in counts for outcome, number in count.items() if outcome.failure
+            number
+            for study in self.studies
+            for outcome, number in study.outcomes.items()
+            if outcome.failure
         )
         self._by_id = {study.row.id: study for study in self.studies}
 
@@ -105,43 +74,50 @@ class Core:
         if not waiting:
             return None
         study = min(waiting, key=lambda study: (study.share_claimed, study.row.position))
+        now = self._clock()
         with self.store.write() as tx:
             row = tx.trial(f"{study.row.id}/{study.waiting[0]}")
             assert row is not None
-            values = row.hyperparameters or _choose(tx, study.row, row)
-            live = Live.of(study.row, row, tx.reports(row.id))
-            tx.update_trial(
-                row.id, outcome=Outcome.RUNNING, attempts=live.attempt, claimed_at=self._clock()
-            )
-            messages.trial_started(tx, self.sweep_id, live, values, self._clock())
+            values = row.hyperparameters
+            if values is None:
+                values = _choose(tx, study.row, row)
+            live = Live.of(study.row, row, tx.runs(row.id), tx.reports(row.id))
+            tx.update_trial(row.id, outcome=Outcome.RUNNING, attempts=live.attempt, claimed_at=now)
+            messages.trial_started(tx, self.sweep_id, live, values, now)
         study.waiting.popleft()
         study.move(Outcome.PENDING, Outcome.RUNNING)
         self.live[row.id] = live
         return Claim(row.id, live.attempt, trial_spec(study.row, row.id, values))
 
-    def report(self, trial_id: str, attempt: int, point: EvalPoint) -> bool:
-        """Enter one evaluation; whether the trial is to stop now.
+    def report(
+        self, trial_id: str, attempt: int, point: EvalPoint, worker: str | None = None
+    ) -> bool:
+        """Enter one evaluation made by a worker; whether the trial is to stop now.
 
-        A report of an attempt that is over is dropped; one that repeats an epoch of an earlier
-        attempt changes nothing that is stored.
+        A report of an attempt that is over is dropped, and so is one that arrives again.
         """
-        live = self._current(trial_id, attempt)
-        if live is None:
+        before = self._current(trial_id, attempt)
+        if before is None:
             return True
-        study, now = self._by_id[live.study.id], self._clock()
-        rows = live.absorb(point, self._devices, now)
+        if point.epoch <= before.arrived:
+            return False
+        study, now = self._by_id[before.study.id], self._clock()
+        rows = before.rows(point, now)
+        live = before.after(point, self._devices)
         decision = None
-        if study.asha is not None and not point.last:
+        if study.asha is not None and rows and not point.last:
             decision = study.asha.judge(live.k, point.epoch, live.key)
         outcome = live.outcome(point, decision)
         with self.store.write() as tx:
             tx.add_reports(rows)
             if decision is not None:
-                tx.add_decision(_decision_row(live, decision, now))
-            self._update(tx, live, outcome, now)
-            messages.trial_reported(tx, self.sweep_id, live, rows, now)
+                tx.add_decision(decision_row(live, decision, now))
+            self._update(tx, live, outcome, worker, now)
+            if rows:
+                messages.trial_reported(tx, self.sweep_id, live, rows, now)
             if outcome is not None:
                 self._tell_end(tx, live, outcome, now)
+        self.live[trial_id] = live
         self.device_seconds += point.seconds * self._devices
         study.note(live.score)
         if decision is not None and study.asha is not None:
@@ -162,8 +138,9 @@ class Core:
         live = self._current(trial_id, attempt)
         if live is None:
             return
-        if outcome == Outcome.LOST and attempt < MAX_ATTEMPTS:
+        if outcome == Outcome.LOST and self._deaths[trial_id] + 1 < MAX_DEATHS:
             self._wait_again(live, error)
+            self._deaths[trial_id] += 1
             return
         now = self._clock()
         with self.store.write() as tx:
@@ -188,10 +165,15 @@ class Core:
         live = self.live.get(trial_id)
         return live if live is not None and live.attempt == attempt else None
 
-    def _update(self, tx: Transaction, live: Live, outcome: Outcome | None, now: float) -> None:
-        columns: dict[str, object] = {"device_seconds": live.device_seconds}
-        if live.epoch >= live.reached:  # else an earlier attempt knows more
-            columns |= {"score": live.score, "epochs": live.epoch}
+    def _update(
+        self, tx: Transaction, live: Live, outcome: Outcome | None, worker: str | None, now: float
+    ) -> None:
+        columns: dict[str, object] = {
+            "worker": worker,
+            "device_seconds": live.device_seconds,
+            "score": live.score,
+            "epochs": live.epoch,
+        }
         if outcome is not None:
             columns |= {"outcome": outcome, "finished_at": now, "error": None}
         tx.update_trial(live.trial_id, **columns)
@@ -219,37 +201,7 @@ class Core:
         self._on_end(live, outcome)
 
 
-def _take_up(tx: Transaction, row: StudyRow) -> StudyState:
-    study = StudyState(row, deque(), _rebuild_rungs(tx, row), Counter())
-    for trial in tx.trials(row.id):
-        outcome = trial.outcome
-        if outcome == Outcome.RUNNING:
-            outcome = Outcome.PENDING
-            tx.update_trial(trial.id, outcome=outcome)
-        if outcome == Outcome.PENDING:
-            # those that were begun go first: part of them is paid for
-            add = study.waiting.appendleft if trial.attempts else study.waiting.append
-            add(trial.k)
-        study.outcomes[outcome] += 1
-        if trial.score is not None:
-            study.note(trial.score)
-    return study
-
-
-def _rebuild_rungs(tx: Reader, row: StudyRow) -> Asha | None:
-    if row.scheduler != "asha":
-        return None
-    assert row.grace is not None
-    assert row.eta is not None
-    asha = Asha(rungs(row.grace, row.eta, row.max_epochs), row.eta)
-    for made in tx.decisions(row.id):
-        k = int(made.trial_id.rpartition("/")[2])
-        decision = Decision(made.rung, made.stop, made.threshold, made.count)
-        asha.record(k, decision, tie_key(made.value if row.maximize else -made.value, made.loss))
-    return asha
-
-
-def _choose(tx: Transaction, study: StudyRow, row: TrialRow) -> dict[str, int | float | str | bool]:
+def _choose(tx: Transaction, study: StudyRow, row: TrialRow) -> Assignment:
     """Ask the searcher that learns from results for a trial's values, and keep them."""
     space = Space.from_description(study.space_definition)
     values, random = suggest(space, study.search_seed, row.k, study.maximize, tx.trials(study.id))
@@ -257,19 +209,3 @@ def _choose(tx: Transaction, study: StudyRow, row: TrialRow) -> dict[str, int | 
         row.id, hyperparameters=values, hash=assignment_hash(values), random_startup=random
     )
     return values
-
-
-def _decision_row(live: Live, decision: Decision, now: float) -> DecisionRow:
-    sign = 1 if live.study.maximize else -1
-    loss = -live.key[1]
-    return DecisionRow(
-        trial_id=live.trial_id,
-        study_id=live.study.id,
-        rung=decision.rung,
-        value=live.score,
-        loss=None if loss == float("inf") else loss,
-        threshold=None if decision.threshold is None else sign * decision.threshold,
-        count=decision.count,
-        stop=decision.stop,
-        created_at=now,
-    )

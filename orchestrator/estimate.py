@@ -23,19 +23,23 @@ class Cost:
     epochs_at_most: int
     epochs_expected: float
     """Under early stopping, if a trial's rank stays the same from rung to rung; patience aside."""
-    seconds: float
-    """Of one device."""
+    seconds: float | None
+    """Of one device; None if nothing is known of the data."""
     num_bytes: int
 
 
-def study_cost(study: Study, *, grace: int, eta: int, asha: bool, epoch_seconds: float) -> Cost:
-    """The cost of one study at so many seconds an epoch."""
+def study_cost(
+    study: Study, *, grace: int, eta: int, asha: bool, epoch_seconds: float | None
+) -> Cost:
+    """The cost of one study at so many seconds an epoch, if that is known."""
     most = study.num_trials * study.training.epochs
     expected = expected_epochs(study, grace, eta) if asha else float(most)
     return Cost(
         epochs_at_most=most,
         epochs_expected=expected,
-        seconds=expected * epoch_seconds + study.num_trials * _TRIAL_OVERHEAD_SECONDS,
+        seconds=None
+        if epoch_seconds is None
+        else round(expected * epoch_seconds + study.num_trials * _TRIAL_OVERHEAD_SECONDS, 1),
         num_bytes=round(
             expected * study.num_seeds * _BYTES_PER_REPORT + study.num_trials * _BYTES_PER_TRIAL
         ),

@@ -43,18 +43,37 @@ class Home:
         """A sweep's pictures and logs."""
         return self.folder / "sweeps" / sweep_id
 
+    def check(self) -> None:
+        """Refuse a folder that could not be made or written; writes nothing.
+
+        Raises:
+            Refused: with the reason.
+        """
+        there = next(path for path in (self.folder, *self.folder.parents) if path.exists())
+        if not there.is_dir():
+            raise self._unusable(f"{there} is not a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise self._unusable(f"no permission in {there}")
+
     def make(self) -> None:
-        """Create the folder, or refuse with the reason why it cannot be written."""
-        probe = self.folder / ".writable"
+        """Create the folder.
+
+        Raises:
+            Refused: if it cannot be written.
+        """
+        probe = self.folder / f".writable-{os.getpid()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise Refused(
-                f"home folder {self.folder} cannot be written ({error.strerror}); "
-                f"set ORCHESTRATE_HOME to one that can"
-            ) from error
+            raise self._unusable(str(error.strerror)) from error
+
+    def _unusable(self, reason: str) -> Refused:
+        return Refused(
+            f"home folder {self.folder} cannot be written ({reason}); "
+            f"set ORCHESTRATE_HOME to one that can"
+        )
 
 
 def home() -> Home:

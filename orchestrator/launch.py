@@ -2,42 +2,20 @@
 
 import dataclasses
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from orchestrator import catalogue, messages, profiles, recording
+from orchestrator import catalogue, profiles, recording
 from orchestrator.home import Home
 from orchestrator.options import LaunchOptions, from_row
-from orchestrator.outcome import Outcome
 from orchestrator.plan import Plan, make_plan
-from orchestrator.store.database import Store, open_store
-from orchestrator.store.locks import sweep_lock
+from orchestrator.running import View, open_sweep, run
+from orchestrator.store.database import open_store
 from orchestrator.store.rows import SweepRow
 from orchestrator.versions import versions
 
 if TYPE_CHECKING:
     from orchestrator.cluster.connect import Cluster
-    from orchestrator.core import Core
-    from orchestrator.live import Live
-
-TRACKING_SECONDS = 30.0
-"""How long the end of a launch waits for the tracker to deliver what is left."""
-
-
-@dataclass(frozen=True)
-class View:
-    """How a launch shows what happens; a silent one by default."""
-
-    say: Callable[[str], None] = lambda text: None
-    """A line for people."""
-    following: Callable[["Core"], Any] = lambda core: None
-    """Called with the core before trials start; gives what `tick` is called on."""
-    ended: Callable[["Live", Outcome], None] = lambda live, outcome: None
-    """A trial has its outcome."""
 
 
 def plan_of(options: LaunchOptions, num_gpus: float | None = None) -> tuple[Plan, str]:
@@ -148,9 +126,10 @@ def resume(sweep: SweepRow, overrides: dict[str, Any], home: Home, view: View) -
 
 
 def check_known(home: Home, plan: Plan, why: str) -> None:
-    """Refuse a plan whose name stands for another sweep; writes nothing."""
+    """Refuse a plan that could not be recorded, or whose name stands for another sweep."""
     from orchestrator.store.errors import NoDatabase
 
+    home.check()
     try:
         with open_store(home.store_url, create=False) as store, store.read() as reader:
             for single in repeats(plan, why):
@@ -161,81 +140,21 @@ def check_known(home: Home, plan: Plan, why: str) -> None:
         return
 
 
-@contextmanager
-def open_sweep(home: Home, name: str, *, create: bool) -> Iterator[Store]:
-    """The database, as the only driver of a sweep."""
-    with (
-        sweep_lock(home.store_url, name, home.locks),
-        open_store(home.store_url, create=create) as store,
-    ):
-        yield store
-
-
-def run(
-    store: Store, name: str, options: LaunchOptions, home: Home, view: View, cluster: "Cluster"
-) -> str:
-    """Drive a recorded sweep until it is finished or let go of; its state then."""
-    from orchestrator.cluster.connect import choose_slot, num_workers
-    from orchestrator.cluster.driver import Limits, drive
-    from orchestrator.core import Core
-    from orchestrator.summaries import draw_studies
-    from orchestrator.tracking import Tracker
-
-    slot = choose_slot(cluster, options.cpus_per_trial, options.gpus_per_trial)
-    started = time.time()
-    with store.write() as tx:
-        recording.begin(tx, name, options.execution, versions())
-        messages.sweep_started(tx, name, started)
-    core = Core(store, name, devices_per_trial=slot.devices, on_end=view.ended)
-    tracker = Tracker(home.store_url, name, home.tracking_uri, home.artifacts)
-    tracker.start()
-    state = "interrupted"
-    try:
-        ending = drive(
-            core,
-            slot,
-            num_workers(cluster, slot, options.workers),
-            {"cache": str(home.cache), "worker_name": f"worker of {name}"},
-            Limits(options.time_limit, options.device_hours, options.max_failures),
-            view.following(core),
-        )
-        state = ending.reason
-        if ending.reason != "finished":
-            view.say(f"{ending.words}; go on with: orchestrate resume {name}")
-    finally:
-        picture = home.sweep(name) / "evp.png"
-        with store.write() as tx:
-            recording.end(tx, name, state, time.time() - started)
-        with store.read() as reader:
-            sweep = reader.sweep(name)
-            assert sweep is not None
-            draw_studies(reader, sweep, reader.studies(name), picture)
-        with store.write() as tx:
-            messages.sweep_ended(tx, name, state, [str(picture)], time.time())
-        left = tracker.close(TRACKING_SECONDS)
-        if left:
-            view.say(f"{left} messages wait for MLflow; the next launch of the sweep sends them")
-    return state
-
-
 def first_line(plan: Plan, why: str, cluster: "Cluster") -> str:
     """What a launch is about to do: profile and why, backbone, data, device."""
-    limits = [
-        f"{words} {number}"
-        for words, number in (
-            ("limit-train", plan.options.limit_train),
-            ("limit-eval", plan.options.limit_eval),
-        )
-        if number is not None
-    ]
     data = plan.data.data_dir or (
         plan.profile.words if plan.data.source == "demo" else "rows of the Hub"
     )
-    device = f"{cluster.gpus:g} GPUs" if cluster.gpus else f"{cluster.cpus:g} CPUs, no GPU"
-    return (
-        f"sweep {plan.name}: profile {plan.profile.name} ({why}), "
-        f"backbone {plan.studies[0].backbone}, {', '.join([f'data: {data}', *limits])}, {device}"
-    )
+    parts = [
+        f"profile {plan.profile.name} ({why})",
+        f"backbone {plan.studies[0].backbone}",
+        f"data: {data}",
+        f"limit-train {plan.options.limit_train}" if plan.options.limit_train else None,
+        f"limit-eval {plan.options.limit_eval}" if plan.options.limit_eval else None,
+        f"{cluster.gpus:g} GPUs" if cluster.gpus else f"{cluster.cpus:g} CPUs, no GPU",
+        f"Ray dashboard {cluster.dashboard}" if cluster.dashboard else None,
+    ]
+    return f"sweep {plan.name}: {', '.join(part for part in parts if part)}"
 
 
 def _check_slot(cluster: "Cluster", options: LaunchOptions) -> None:
@@ -249,21 +168,3 @@ def _data_spec(data: dict[str, Any]) -> Any:
 
     fields = {field.name for field in dataclasses.fields(DataSpec)}
     return DataSpec(**{key: value for key, value in data.items() if key in fields})
-
-
-def unusable(store: Store, name: str) -> list[str]:
-    """The studies of a sweep without a single usable trial, which is a failure of the launch."""
-    with store.read() as reader:
-        return [
-            study.id
-            for study in reader.studies(name)
-            if not any(
-                trial.score is not None and not trial.outcome.failure
-                for trial in reader.trials(study.id)
-            )
-        ]
-
-
-def picture_path(home: Home, name: str) -> Path:
-    """Where the picture of a sweep is."""
-    return home.sweep(name) / "evp.png"

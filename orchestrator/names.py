@@ -13,26 +13,26 @@ _FIRST = tuple(
     """amber bold brisk calm clear coral crisp deep eager early fair fine fleet fresh gentle
 glad golden grand keen kind late light lively lucid lunar mellow mild neat noble patient plain
 polar prime proud quick quiet rapid ready royal sharp silent silver smooth solar steady still
-subtle swift true vivid warm wild wise young""".split()  # noqa: SIM905 - forty names read better as text
+subtle swift true vivid warm wild wise young""".split()
 )
 _SECOND = tuple(
     """badger beaver bison bittern cedar condor crane curlew deer dolphin dunlin eagle egret
 elm falcon fern finch fox gannet gull hare hawk heron ibis jay kestrel kite lark linnet lynx
 marten merlin mole newt oak osprey otter owl pine plover puffin quail raven robin rook seal
-shrike sparrow stork swan swift tern thrush vole walrus wren yew""".split()  # noqa: SIM905 - as above
+shrike sparrow stork swan swift tern thrush vole walrus wren yew""".split()
 )
 
 
-def check_name(name: str) -> str:
-    """The name, if it can be one.
+def check_name(name: str, where: str | None = None) -> str:
+    """The name, if it can be one; `where` says what else than `--name` it comes from.
 
     Raises:
         Refused: if it has other characters, or is too long.
     """
     if not _NAME.fullmatch(name):
         raise Refused(
-            f"--name {name!r}: must be 1 to 80 letters, digits or . _ @ + - and begin with a "
-            f"letter or digit"
+            f"{where or f'--name {name!r}'}: must be 1 to 80 letters, digits or . _ @ + - and "
+            f"begin with a letter or digit"
         )
     return name
 
@@ -46,7 +46,8 @@ def generated(spaces: Sequence[str], tasks: Sequence[str], identity: dict[str, A
 
 
 def _some(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]}+{len(names) - 1}"
+    more = f"+{len(names) - 1}" if len(names) > 1 else ""
+    return names[0][:24] + more
 
 
 def match(wanted: str, known: Iterable[str], kind: str) -> str:

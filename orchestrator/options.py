@@ -1,6 +1,7 @@
 """What a launch can be asked for: from the command line, from a file, or from a sweep's row."""
 
 import dataclasses
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,11 +53,13 @@ class LaunchOptions:
                 )
         for name, (least, strict) in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and (value < least or (strict and value == least)):
-                raise Refused(
-                    f"{option(name)} {value:g}: must be "
-                    f"{'more than' if strict else 'at least'} {least:g}"
-                )
+            if value is None or least < value < math.inf or (value == least and not strict):
+                continue
+            raise Refused(
+                f"{option(name)} {value:g}: must be "
+                f"{'more than' if strict else 'at least'} {least:g}"
+                f"{' and finite' if value == math.inf else ''}"
+            )
         if self.gpus_per_trial and self.gpus_per_trial > 1 and self.gpus_per_trial % 1:
             raise Refused(
                 f"--gpus-per-trial {self.gpus_per_trial:g}: must be a fraction of one GPU or whole"
@@ -160,7 +163,7 @@ def read_file(path: Path) -> dict[str, Any]:
 def _value(where: str, field: dataclasses.Field[Any], value: object) -> object:
     kinds = get_args(field.type) or (field.type,)
     if get_origin(field.type) is tuple:
-        items = value.split(",") if isinstance(value, str) else value
+        items = list(names(value)) if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise Refused(f"{where}: needs a name or a list of names, got {value!r}")
         return tuple(item.strip() for item in items)

@@ -1,22 +1,23 @@
-"""From options to rows: the sweep, its studies and their trials. Pure and deterministic."""
+"""From options to a plan: what a sweep's studies and their trials are. Pure and deterministic."""
 
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from orchestrator import asha, catalogue
 from orchestrator.errors import Refused
 from orchestrator.names import check_name, generated
 from orchestrator.options import LaunchOptions
-from orchestrator.outcome import Outcome
 from orchestrator.profiles import Profile
-from orchestrator.store.rows import StudyRow, SweepRow, TrialRow
+from orchestrator.space_checks import check_assignment, check_space, make_training, probes
 from searchspaces import files
 from searchspaces.space import Assignment, Space
-from trials.spec import TRAINING_FIELDS, DataSpec, Training, TrialSpec
+from trials.spec import DataSpec, Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,99 +62,99 @@ def make_plan(options: LaunchOptions, profile: Profile) -> Plan:
     if not options.space or not options.tasks:
         missing = "--space" if not options.space else "--tasks"
         raise Refused(f"launch needs {missing}; see: orchestrate spaces, orchestrate tasks")
-    if options.data_dir is None and profile.source == "demo":
-        data = DataSpec(
-            source="demo", limit_train=options.limit_train, limit_eval=options.limit_eval
-        )
-    else:
-        data = DataSpec(
-            source="hub",
-            data_dir=options.data_dir,
-            limit_train=options.limit_train,
-            limit_eval=options.limit_eval,
-        )
+    data = DataSpec(
+        source="demo" if options.data_dir is None and profile.source == "demo" else "hub",
+        data_dir=options.data_dir,
+        limit_train=options.limit_train,
+        limit_eval=options.limit_eval,
+    )
     tasks = catalogue.expand_tasks(options.tasks)
+    spaces = _spaces(options, profile)
     studies = tuple(
-        _study(options, profile, file, section, label, task)
-        for file, section, label in _sections(options, profile)
+        _study(options, file, section, label, task)
+        for label, (file, section) in spaces.items()
         for task in tasks
     )
-    spaces = [label for _, _, label in _sections(options, profile)]
-    name = (
-        check_name(options.name)
-        if options.name
-        else check_name(generated(spaces, options.tasks, _identity(options, studies)))
-    )
-    return Plan(name=name, options=options, profile=profile, data=data, studies=studies)
+    name = options.name or generated(list(spaces), options.tasks, _identity(options, studies))
+    return Plan(name=check_name(name), options=options, profile=profile, data=data, studies=studies)
 
 
 def _with_defaults(options: LaunchOptions, profile: Profile) -> LaunchOptions:
-    backbone = options.backbone or profile.backbone
+    """The options with what the profile says; None is left where the space decides."""
+    folder = options.data_dir and str(Path(options.data_dir).expanduser().absolute())
+    trials = options.trials or (None if options.search == "grid" else profile.trials)
     return dataclasses.replace(
         options,
         profile=profile.name,
-        backbone=catalogue.local_path(backbone),
+        backbone=catalogue.local_path(options.backbone or profile.backbone),
+        data_dir=folder,
+        trials=trials,
         seeds=options.seeds or profile.seeds,
         max_epochs=options.max_epochs or profile.epochs,
     )
 
 
-def _sections(
-    options: LaunchOptions, profile: Profile
-) -> Iterator[tuple[files.SpaceFile, str, str]]:
-    """Each space file with the section to use and the label of its studies."""
-    wanted = [entry.partition("@") for entry in options.space]
-    stems = [files.load(name).name for name, _, _ in wanted]
-    for (name, _, section), stem in zip(wanted, stems, strict=True):
-        file = files.load(name)
-        paper = catalogue.method_info(file.method).paper
-        preferred = [profile.section] if profile.section else []
-        chosen = file.section(section or None, [*preferred, paper])
-        yield file, chosen, stem if stems.count(stem) == 1 else f"{stem}@{chosen}"
+def _spaces(options: LaunchOptions, profile: Profile) -> dict[str, tuple[files.SpaceFile, str]]:
+    """The label of its studies -> space file and section, for each space asked for."""
+    chosen = [_section(entry, profile) for entry in options.space]
+    stems = [file.name for file, _ in chosen]
+    labels = [
+        file.name if stems.count(file.name) == 1 else f"{file.name}@{section}"
+        for file, section in chosen
+    ]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise Refused(
+                f"--space {','.join(options.space)}: more than one is {label}; "
+                f"name each once, and rename a file that is called like another"
+            )
+    return dict(zip(labels, chosen, strict=True))
+
+
+def _section(entry: str, profile: Profile) -> tuple[files.SpaceFile, str]:
+    name, _, wanted = entry.partition("@")
+    file = files.load(name)
+    paper = catalogue.method_info(file.method).paper
+    preferred = [profile.section] if profile.section else []
+    return file, file.section(wanted or None, [*preferred, paper])
 
 
 def _study(
-    options: LaunchOptions,
-    profile: Profile,
-    file: files.SpaceFile,
-    section: str,
-    label: str,
-    task: str,
+    options: LaunchOptions, file: files.SpaceFile, section: str, label: str, task: str
 ) -> Study:
     assert options.backbone is not None
     space = file.space(section, task=task, family=catalogue.family(options.backbone))
-    catalogue.check_space(space)
+    check_space(space)
     training = _training(space, options)
     grid_size = _grid_size(space) if options.search == "grid" else None
-    asked = options.trials or (grid_size if grid_size else profile.trials)
+    sizes = [size for size in (options.trials, grid_size) if size is not None]
     study = Study(
         space=space,
         task=task,
         backbone=options.backbone,
         training=training,
-        num_trials=min(asked, grid_size) if grid_size else asked,
+        num_trials=min(sizes),
         num_seeds=options.seeds or space.seeds or 1,
         grid_size=grid_size,
-        label=check_name(f"{label}-{task}"),
+        label=check_name(f"{label}-{task}", f"search space {file.path.name}: {label}-{task}"),
     )
-    if options.search != "tpe":
-        for k in range(study.num_trials):
-            catalogue.check_assignment(space, assignment(study, options, k), training)
+    for values in _assignments(study, options):
+        check_assignment(space, values)
     if options.scheduler == "asha":
         asha.rungs(options.grace, options.eta, training.epochs)
     return study
 
 
+def _assignments(study: Study, options: LaunchOptions) -> Iterator[Assignment]:
+    """What trials may be given, as far as it is known before they run."""
+    if options.search == "tpe":
+        return probes(study.space)
+    return (assignment(study, options, k) for k in range(study.num_trials))
+
+
 def _training(space: Space, options: LaunchOptions) -> Training:
-    values = dict(space.training)
-    if options.max_epochs is not None:
-        values["epochs"] = options.max_epochs
-    if options.patience is not None:
-        values["patience"] = options.patience
-    try:
-        return Training(**values)  # type: ignore[arg-type]  # Training checks what YAML gave
-    except (TypeError, ValueError) as error:
-        raise Refused(f"space {space.name}, training: {error}") from error
+    asked = {"epochs": options.max_epochs, "patience": options.patience}
+    return make_training(space, **{k: v for k, v in asked.items() if v is not None})
 
 
 def _grid_size(space: Space) -> int:
@@ -178,87 +179,13 @@ def _identity(options: LaunchOptions, studies: tuple[Study, ...]) -> dict[str, A
 
 def difference(known: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """The options in which two launches of one name differ, `--trials` growing left aside."""
-    changed = [key for key in known.keys() | asked.keys() if known.get(key) != asked.get(key)]
-    if "trials" in changed and (asked["trials"] or 0) > (known["trials"] or 0):
+    changed = {key for key in known.keys() | asked.keys() if known.get(key) != asked.get(key)}
+    if "trials" in changed and _num_trials(asked) > _num_trials(known):
         changed.remove("trials")
+    if changed & {"space", "tasks", "backbone"}:
+        changed.discard("space_definitions")  # follows from them
     return sorted(changed)
 
 
-def sweep_row(plan: Plan, versions: dict[str, Any], now: float) -> SweepRow:
-    """The row of the sweep."""
-    return SweepRow(
-        id=plan.name,
-        options=plan.identity,
-        execution=plan.options.execution,
-        versions=versions,
-        profile=plan.profile.name,
-        created_at=now,
-    )
-
-
-def study_row(plan: Plan, position: int, data: dict[str, Any]) -> StudyRow:
-    """The row of a study; `data` says what its task's rows are."""
-    study, options = plan.studies[position], plan.options
-    metric = catalogue.metric(study.task)
-    return StudyRow(
-        id=f"{plan.name}/{study.label}",
-        sweep_id=plan.name,
-        position=position,
-        space=study.space.name,
-        method=study.space.method,
-        task=study.task,
-        backbone=study.backbone,
-        metric=metric.name,
-        maximize=metric.maximize,
-        worst=metric.worst,
-        ceiling=metric.ceiling,
-        num_trials=study.num_trials,
-        seeds=list(range(study.num_seeds)),
-        max_epochs=study.training.epochs,
-        searcher=options.search,
-        search_seed=options.search_seed,
-        grid_size=study.grid_size,
-        scheduler=options.scheduler,
-        grace=options.grace if options.scheduler == "asha" else None,
-        eta=options.eta if options.scheduler == "asha" else None,
-        space_definition=study.space.describe() | {"training": dataclasses.asdict(study.training)},
-        data=data,
-    )
-
-
-def trial_rows(plan: Plan, position: int, first: int = 0) -> Iterator[TrialRow]:
-    """The rows of a study's trials from number `first`; TPE chooses their values later."""
-    study, study_id = plan.studies[position], f"{plan.name}/{plan.studies[position].label}"
-    for k in range(first, study.num_trials):
-        values = None if plan.options.search == "tpe" else assignment(study, plan.options, k)
-        yield TrialRow(
-            id=f"{study_id}/{k}",
-            study_id=study_id,
-            k=k,
-            hyperparameters=values,
-            hash=None if values is None else assignment_hash(values),
-            outcome=Outcome.PENDING,
-        )
-
-
-def assignment_hash(values: Assignment) -> str:
-    """What two trials of a space have in common if their hyperparameters are equal."""
-    text = json.dumps(values, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def trial_spec(study: StudyRow, trial_id: str, values: Assignment) -> TrialSpec:
-    """What a worker is given to train an assignment of a study."""
-    training = Training(**study.space_definition["training"])
-    protocol: dict[str, Any] = {k: v for k, v in values.items() if k in TRAINING_FIELDS}
-    data_fields = {field.name for field in dataclasses.fields(DataSpec)}
-    return TrialSpec(
-        trial=trial_id,
-        task=study.task,
-        backbone=study.backbone,
-        method=study.method,
-        hyperparameters={k: v for k, v in values.items() if k not in TRAINING_FIELDS},
-        training=dataclasses.replace(training, **protocol),
-        seeds=tuple(study.seeds),
-        data=DataSpec(**{k: v for k, v in study.data.items() if k in data_fields}),
-    )
+def _num_trials(identity: dict[str, Any]) -> float:
+    return math.inf if identity["trials"] is None else int(identity["trials"])  # None: a whole grid

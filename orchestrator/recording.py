@@ -3,21 +3,20 @@
 import time
 from typing import Any
 
-from orchestrator import plan as planning
+from orchestrator import plan_rows
 from orchestrator.errors import Refused
 from orchestrator.options import option
-from orchestrator.plan import Plan
+from orchestrator.plan import Plan, difference
 from orchestrator.store.rows import RunRow, StudyRow, SweepRow
 from orchestrator.store.writing import Transaction
 
 
 def check_same(known: SweepRow, plan: Plan) -> None:
     """Refuse a launch whose name stands for another sweep, naming the difference."""
-    changed = planning.difference(known.options, plan.identity)
+    changed = difference(known.options, plan.identity)
     if changed:
         words = ", ".join(
-            f"{option(key)} {_words(known.options.get(key))} (now {_words(plan.identity.get(key))})"
-            for key in changed
+            _change(key, known.options.get(key), plan.identity.get(key)) for key in changed
         )
         raise Refused(
             f"sweep {plan.name} exists with other options: {words}; "
@@ -25,10 +24,22 @@ def check_same(known: SweepRow, plan: Plan) -> None:
         )
 
 
+def _change(key: str, before: object, now: object) -> str:
+    if key == "space_definitions":
+        return "--space means other values than it did"
+    return f"{option(key)} {_words(before)} (now {_words(now)})"
+
+
+def _words(value: object) -> str:
+    if value is None:
+        return "not given"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def record(tx: Transaction, plan: Plan, data: dict[str, dict[str, Any]], versions: Any) -> None:
     """Write the sweep with all its studies and trials; of a known one what was added."""
     now = time.time()
-    sweep = planning.sweep_row(plan, versions, now)
+    sweep = plan_rows.sweep_row(plan, versions, now)
     known = tx.sweep(plan.name)
     if known is None:
         tx.add_sweep(sweep)
@@ -37,7 +48,7 @@ def record(tx: Transaction, plan: Plan, data: dict[str, dict[str, Any]], version
         tx.update_sweep(plan.name, options=plan.identity)
     there = {study.id: study for study in tx.studies(plan.name)}
     for position, study in enumerate(plan.studies):
-        row = planning.study_row(plan, position, data[study.task])
+        row = plan_rows.study_row(plan, position, data[study.task])
         before = there.get(row.id)
         if before is None:
             tx.add_study(row)
@@ -49,7 +60,7 @@ def record(tx: Transaction, plan: Plan, data: dict[str, dict[str, Any]], version
 
 
 def _add_trials(tx: Transaction, plan: Plan, position: int, study: StudyRow, first: int) -> None:
-    trials = list(planning.trial_rows(plan, position, first))
+    trials = list(plan_rows.trial_rows(plan, position, first))
     tx.add_trials(trials)
     tx.add_runs(RunRow(trial_id=row.id, seed=seed) for row in trials for seed in study.seeds)
 
@@ -63,12 +74,6 @@ def check_data(study: StudyRow, data: dict[str, Any]) -> None:
                 f"({study.data.get(key, '')[:12]} before, {data.get(key, '')[:12]} now); "
                 f"launch under another --name"
             )
-
-
-def _words(value: object) -> str:
-    if value is None:
-        return "not given"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def begin(tx: Transaction, sweep_id: str, execution: dict[str, Any], versions: Any) -> None:

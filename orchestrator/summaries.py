@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.evp import evp
+from orchestrator.notes import note_of
 from orchestrator.report.figures import Panel, draw
 from orchestrator.report.incumbent import Evaluation, incumbent
 from orchestrator.report.tables import StudySummary
 from orchestrator.store.reading import Reader
 from orchestrator.store.rows import StudyRow, SweepRow, TrialRow
-from orchestrator.study_records import note_of, study_record
+from orchestrator.study_records import study_record
 
 
 def study_summary(reader: Reader, study: StudyRow) -> StudySummary:

@@ -10,7 +10,6 @@ app = typer.Typer(
     epilog="Add --debug to any command to see a full traceback. "
     "ORCHESTRATE_HOME names the folder with everything local (default ./orchestrate_home), "
     "ORCHESTRATE_DB another database, MLFLOW_TRACKING_URI another MLflow.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

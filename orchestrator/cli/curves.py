@@ -31,7 +31,8 @@ def print_curves(reader: Reader, studies: list[StudyRow], estimator: str) -> Non
         if isinstance(curve, Refusal):
             line(f"{study.id}: no curve: {curve.reason}")
             continue
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=study.id, title_justify="left")
+        line(study.id)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("n", justify="right")
         rows = _rows(curve)
         for name in rows:
@@ -39,7 +40,7 @@ def print_curves(reader: Reader, studies: list[StudyRow], estimator: str) -> Non
         for index in _shown(curve):
             table.add_row(str(curve.n[index]), *(f"{100 * v[index]:.1f}" for v in rows.values()))
         out.print(table)
-        line(f"{curve.estimand}. {curve.label}")
+        line(curve.label)
         for warning in curve.warnings:
             line(f"note: {warning}")
         line("")

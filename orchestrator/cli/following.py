@@ -4,17 +4,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.live import Live as Screen
 from rich.table import Table
 
 from orchestrator import launch as launching
 from orchestrator.cli.app import line, out
 from orchestrator.cli.find import find_sweep
+from orchestrator.cli.status import studies_table
 from orchestrator.home import Home, home
-from orchestrator.launch import View
 from orchestrator.options import LaunchOptions
 from orchestrator.outcome import Outcome
+from orchestrator.running import View, deliver, picture_path, unusable
 from orchestrator.store.database import open_store
 
 if TYPE_CHECKING:
@@ -37,7 +37,11 @@ def run_resume(wanted: str, overrides: dict[str, Any]) -> int:
     place = home()
     with open_store(place.store_url, create=False) as store, store.read() as reader:
         sweep = find_sweep(reader, wanted)
-    if sweep.state != "finished":
+        undelivered = reader.outbox_count(sweep.id)
+    if sweep.state == "finished":
+        if undelivered:
+            deliver(place, sweep.id)
+    else:
         with Terminal() as terminal:
             launching.resume(sweep, overrides, place, terminal.view)
     return _conclude(place, [sweep.id])
@@ -55,10 +59,10 @@ def _conclude(place: Home, names: list[str]) -> int:
                 studies = [study_summary(reader, study) for study in reader.studies(name)]
             assert sweep is not None
             out.print(to_rich(to_rows(studies)))
-            for study in launching.unusable(store, name):
+            for study in unusable(store, name):
                 line(f"no usable trial in study {study}: see orchestrate show {study}")
                 code = 1
-            line(str(launching.picture_path(place, name)))
+            line(str(picture_path(place, name)))
             if sweep.state in ("interrupted", "stopped"):
                 code = 1
     return code
@@ -113,14 +117,9 @@ class Terminal:
         assert self._core is not None
         done, total = _progress(self._core)
         elapsed = time.monotonic() - self._started
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            caption=f"{done} of {total} trials ended, {elapsed:.0f} s",
-            caption_justify="left",
-        )
-        for name in ("study", "waiting", "running", "stopped", "completed", "failed", "best"):
-            table.add_column(name, justify="left" if name == "study" else "right")
+        table = studies_table("waiting", "running", "stopped", "completed", "failed", "best")
+        table.caption = f"{done} of {total} trials ended, {elapsed:.0f} s"
+        table.caption_justify = "left"
         for study in self._core.studies:
             counts = study.outcomes
             table.add_row(

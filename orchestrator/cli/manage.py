@@ -53,11 +53,11 @@ def delete(
             typer.confirm(f"delete {sweep.id} with {len(trials)} trials?", abort=True)
         runs = [row.tracking_run for row in (sweep, *studies, *trials) if row.tracking_run]
         with sweep_lock(place.store_url, sweep.id, place.locks):
+            if runs:
+                forget(place.tracking_uri, runs)
             with store.write() as tx:
                 tx.delete_sweep(sweep.id)
             shutil.rmtree(place.sweep(sweep.id), ignore_errors=True)
-    if runs:
-        forget(place.tracking_uri, runs)
     line(f"deleted {sweep.id}: {len(trials)} trials, {len(runs)} MLflow runs")
 
 

@@ -4,14 +4,16 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import typer
 from rich import box
 from rich.table import Table
 
 from orchestrator import catalogue
 from orchestrator.cli.app import line, out
+from orchestrator.errors import Refused
 from orchestrator.estimate import Cost, epoch_seconds, local_speed, study_cost
 from orchestrator.home import home
-from orchestrator.launch import check_known, look, plan_of
+from orchestrator.launch import check_known, plan_of
 from orchestrator.options import LaunchOptions
 from orchestrator.plan import Plan, Study
 
@@ -21,7 +23,8 @@ class Priced:
     """A study with its data, parameters and cost."""
 
     study: Study
-    rows: dict[str, int]
+    rows: dict[str, int] | None
+    """None if the data is not at hand."""
     adapter_parameters: tuple[int, int]
     """Of the smallest and the largest assignment."""
     head_parameters: int
@@ -32,21 +35,29 @@ def show_plan(options: LaunchOptions, *, as_json: bool) -> None:
     """Print what a launch would do; nothing is written or started."""
     plan, why = plan_of(options)
     check_known(home(), plan, why)
-    priced = price(plan)
+    data, missing = _data(plan)
+    speed = local_speed() if data else 0.0
+    priced = [_price(plan, study, data.get(study.task), speed) for study in plan.studies]
     if as_json:
-        out.print_json(json.dumps(_as_json(plan, why, priced)))
+        typer.echo(json.dumps(_as_json(plan, why, priced) | {"missing": missing}, indent=2))
     else:
         _print(plan, why, priced)
+        if missing:
+            line(f"no time estimated, the data is not at hand: {missing}")
 
 
-def price(plan: Plan) -> list[Priced]:
-    """Every study of a plan with what it will take."""
-    data = look(plan)
-    speed = local_speed()
-    return [_price(plan, study, data[study.task], speed) for study in plan.studies]
+def _data(plan: Plan) -> tuple[dict[str, dict[str, Any]], str | None]:
+    """What each task's rows are; of the Hub's, that they cannot be had is no reason to refuse."""
+    tasks = dict.fromkeys(study.task for study in plan.studies)
+    try:
+        return {task: catalogue.look_at_data(task, plan.data) for task in tasks}, None
+    except Refused as reason:
+        if plan.data.source == "demo" or plan.data.data_dir is not None:
+            raise
+        return {}, str(reason)
 
 
-def _price(plan: Plan, study: Study, data: dict[str, Any], speed: float) -> Priced:
+def _price(plan: Plan, study: Study, data: dict[str, Any] | None, speed: float) -> Priced:
     options = plan.options
     weights, passes = catalogue.forward_cost(study.space.method, study.backbone)
     cost = study_cost(
@@ -54,10 +65,10 @@ def _price(plan: Plan, study: Study, data: dict[str, Any], speed: float) -> Pric
         grace=options.grace,
         eta=options.eta,
         asha=options.scheduler == "asha",
-        epoch_seconds=epoch_seconds(study, data, weights, passes, speed),
+        epoch_seconds=epoch_seconds(study, data, weights, passes, speed) if data else None,
     )
     smallest, largest, head = parameter_range(study)
-    return Priced(study, data["rows"], (smallest, largest), head, cost)
+    return Priced(study, data["rows"] if data else None, (smallest, largest), head, cost)
 
 
 def parameter_range(study: Study) -> tuple[int, int, int]:
@@ -91,7 +102,7 @@ def _as_json(plan: Plan, why: str, priced: list[Priced]) -> dict[str, Any]:
                 "seeds": item.study.num_seeds,
                 "epochs_at_most": item.cost.epochs_at_most,
                 "epochs_expected": round(item.cost.epochs_expected, 1),
-                "device_seconds": round(item.cost.seconds, 1),
+                "device_seconds": item.cost.seconds,
                 "bytes": item.cost.num_bytes,
                 "adapter_parameters": list(item.adapter_parameters),
                 "head_parameters": item.head_parameters,
@@ -108,36 +119,55 @@ def _print(plan: Plan, why: str, priced: list[Priced]) -> None:
         f"backbone {plan.options.backbone}, search {plan.options.search}, "
         f"scheduler {plan.options.scheduler}"
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("study", "rows", "assignments", "seeds", "epochs <=", "expected", "parameters"):
-        table.add_column(name, justify="left" if name == "study" else "right")
-    for item in priced:
-        low, high = item.adapter_parameters
-        table.add_row(
-            item.study.label,
-            f"{item.rows['train']:,}",
-            str(item.study.num_trials),
-            str(item.study.num_seeds),
-            f"{item.cost.epochs_at_most:,}",
-            f"{item.cost.epochs_expected:,.0f}",
-            f"{low:,}" if low == high else f"{low:,}-{high:,}",
-        )
-    out.print(table)
-    times = plan.options.repeats
-    seconds = times * sum(item.cost.seconds for item in priced)
-    num_bytes = times * sum(item.cost.num_bytes for item in priced)
-    again = f" in {times} independent sweeps" if times > 1 else ""
-    line(
-        f"about {duration(seconds)} on one CPU thread like this machine's (a GPU is far faster), "
-        f"divided by the number of workers{again}; about {max(1, round(num_bytes / 1e6))} MB of "
-        f"disk"
-    )
+    out.print(_table(priced))
     line(
         "parameters are the adapter's, from the smallest assignment to the largest; the head has "
         f"{priced[0].head_parameters:,} more"
     )
     if plan.options.scheduler == "asha":
         line("epochs expected under ASHA, if a trial's rank does not change; patience not counted")
+    line(_total(plan, priced))
+
+
+def _table(priced: list[Priced]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("study", "rows", "assignments", "seeds", "epochs", "expected", "parameters"):
+        right = name != "study"
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for item in priced:
+        low, high = (short(count) for count in item.adapter_parameters)
+        table.add_row(
+            item.study.label,
+            f"{item.rows['train']:,}" if item.rows else "?",
+            str(item.study.num_trials),
+            str(item.study.num_seeds),
+            f"<= {item.cost.epochs_at_most:,}",
+            f"{item.cost.epochs_expected:,.0f}",
+            low if low == high else f"{low}-{high}",
+        )
+    return table
+
+
+def _total(plan: Plan, priced: list[Priced]) -> str:
+    times = plan.options.repeats
+    sweeps = f" for {times} independent sweeps" if times > 1 else ""
+    disk = times * sum(item.cost.num_bytes for item in priced)
+    words = f"about {max(1, round(disk / 1e6))} MB of disk{sweeps}"
+    seconds = [item.cost.seconds for item in priced if item.cost.seconds is not None]
+    if not seconds:
+        return words
+    return (
+        f"about {duration(times * sum(seconds))} of one CPU thread like this machine's, divided "
+        f"by the number of workers (a GPU is far faster); {words}"
+    )
+
+
+def short(count: int) -> str:
+    """A number of parameters in at most five characters."""
+    for size, unit in ((10**9, "B"), (10**6, "M"), (10**3, "K")):
+        if count >= size:
+            return f"{count / size:.3g}{unit}"
+    return str(count)
 
 
 def duration(seconds: float) -> str:

@@ -2,11 +2,10 @@
 
 import sys
 
-import click
+import typer
 
 from orchestrator.cli.app import app, err
 from orchestrator.errors import Refused
-from searchspaces.files import SpaceError
 
 
 def run(arguments: list[str]) -> int:
@@ -14,19 +13,16 @@ def run(arguments: list[str]) -> int:
     from orchestrator.cli import catalogue, launching, manage, reading  # noqa: F401 - registers
 
     debug = "--debug" in arguments
-    arguments = [word for word in arguments if word != "--debug"]
+    arguments = [word for word in arguments if word != "--debug"] or ["--help"]
     try:
         code = app(arguments, prog_name="orchestrate", standalone_mode=False)
-    except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context else "orchestrate"
-        _complain(f"{error.format_message()} See: {where} --help")
-        return 2
-    except click.exceptions.Exit as stop:
+    except typer.Exit as stop:
         return stop.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         _complain("aborted")
         return 1
+    except typer.TyperException as error:
+        return _misused(error)
     except BrokenPipeError:
         return 1
     except Exception as error:
@@ -36,10 +32,20 @@ def run(arguments: list[str]) -> int:
     return int(code or 0)
 
 
-def _refuse(error: Exception) -> int:
-    from orchestrator.store.errors import NoDatabase, StoreError, SweepLocked
+def _misused(error: typer.TyperException) -> int:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context else "orchestrate"
+    reason = getattr(error, "format_message", error.__str__)()
+    if reason:
+        _complain(f"{reason} See: {where} --help")
+    return 2
 
-    if isinstance(error, Refused | SpaceError | StoreError | SweepLocked | NoDatabase):
+
+def _refuse(error: Exception) -> int:
+    from orchestrator.store.errors import StoreError
+    from searchspaces.files import SpaceError
+
+    if isinstance(error, Refused | SpaceError | StoreError):
         _complain(str(error.args[0] if error.args else error))
         return 2
     _complain(f"{type(error).__name__}: {error} (--debug shows where)")

@@ -1,6 +1,7 @@
 """All that is recorded of a sweep, a study or a trial."""
 
 import dataclasses
+import datetime
 import json
 from typing import Any
 
@@ -11,6 +12,8 @@ from orchestrator.store.reading import Reader
 from orchestrator.store.rows import StudyRow, SweepRow, TrialRow
 
 LOG_LINES = 30
+_REPEATED = ("trial_id", "study_id")
+"""Left out of the rows below a trial or study, which all have them."""
 
 
 def described(reader: Reader, name: str) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def _print(value: object, indent: str) -> None:
                 line(f"{indent}{key}:")
                 _print(item, indent + "  ")
             else:
-                line(f"{indent}{key}: {_text(item)}")
+                line(f"{indent}{key}: {_text(item, key)}")
     elif isinstance(value, list):
         for item in value:
             line(f"{indent}{_text(item)}")
@@ -84,9 +87,12 @@ def _print(value: object, indent: str) -> None:
         line(f"{indent}{_text(value)}")
 
 
-def _text(value: object) -> str:
+def _text(value: object, key: str = "") -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{k} {_text(v)}" for k, v in value.items() if v is not None)
+        shown = {k: v for k, v in value.items() if v is not None and k not in _REPEATED}
+        return ", ".join(f"{k} {_text(v, k)}" for k, v in shown.items())
+    if isinstance(value, float) and key.endswith("_at"):
+        return datetime.datetime.fromtimestamp(value).isoformat(sep=" ", timespec="seconds")
     if isinstance(value, float):
         return f"{value:.6g}"
     return json.dumps(value) if isinstance(value, list) else str(value)

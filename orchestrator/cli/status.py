@@ -8,10 +8,10 @@ from rich import box
 from rich.table import Table
 
 from orchestrator.cli.app import line, out
+from orchestrator.notes import note_of
 from orchestrator.outcome import Outcome
 from orchestrator.store.reading import Reader
 from orchestrator.store.rows import StudyRow, SweepRow, TrialRow
-from orchestrator.study_records import note_of
 
 
 def status_json(reader: Reader, sweep: SweepRow, studies: list[StudyRow]) -> dict[str, Any]:
@@ -72,10 +72,7 @@ def print_status(reader: Reader, sweep: SweepRow, studies: list[StudyRow]) -> No
     """A sweep's studies, a line each, and what is running."""
     line(f"{sweep.id}: {sweep.state}, profile {sweep.profile}, begun {_when(sweep.created_at)}")
     line(note_of(studies[0]))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = ("study", "waiting", "running", "stopped", "completed", "failed", "epochs", "best")
-    for name in columns:
-        table.add_column(name, justify="left" if name == "study" else "right")
+    table = studies_table("waiting", "running", "stopped", "completed", "failed", "epochs", "best")
     running: list[TrialRow] = []
     for study in studies:
         trials = reader.trials(study.id)
@@ -96,6 +93,15 @@ def print_status(reader: Reader, sweep: SweepRow, studies: list[StudyRow]) -> No
     for trial in running:
         score = "" if trial.score is None else f", score {100 * trial.score:.1f}"
         line(f"running: {trial.id}, attempt {trial.attempts}, epoch {trial.epochs}{score}")
+
+
+def studies_table(*columns: str) -> Table:
+    """An empty table with a row for each study; the names of studies are never cut."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("study", overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def incumbent(study: StudyRow, trials: list[TrialRow]) -> float | None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from orchestrator.errors import Refused
 
@@ -19,6 +20,7 @@ _TUNE_SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
 }
+LOCAL = "127.0.0.1"
 _FOR_WORKERS = (
     "HF_HOME",
     "HF_HUB_CACHE",
@@ -63,28 +65,29 @@ def connected(address: str | None, max_pending: int = 64) -> Iterator[Cluster]:
     """Connected to the cluster at `address`, or to a local one that ends with the block.
 
     Raises:
-        Refused: if there is no cluster at the address.
+        Refused: if there is no cluster at the address, or it does not take the token.
     """
     os.environ.update({**_TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max_pending)})
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     import ray
 
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    variables = {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}
-    variables["TOKENIZERS_PARALLELISM"] = "false"
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    address = address or os.environ.get("RAY_ADDRESS")
+    # without an address Ray would look for a cluster of somebody else's on this machine
+    place: dict[str, Any] = {"address": address} if address else _local_cluster()
     try:
         context = ray.init(
-            address=address,
-            include_dashboard=None if address else True,
+            **place,
             log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": variables},
+            logging_level=logging.CRITICAL,
+            runtime_env={"env_vars": _worker_variables()},
             namespace="orchestrate",
         )
-    except (ConnectionError, ValueError, TimeoutError) as error:
+    except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
+        where = f"--address {address}" if address else "a local Ray cluster"
         raise Refused(
-            f"--address {address}: no Ray cluster there ({reason}); "
-            f"start one with `ray start --head`, or leave --address out"
+            f"{where}: cannot connect ({reason}); is it running, and is RAY_AUTH_TOKEN its token?"
         ) from error
     try:
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray's
@@ -96,6 +99,16 @@ def connected(address: str | None, max_pending: int = 64) -> Iterator[Cluster]:
         )
     finally:
         ray.shutdown()
+
+
+def _local_cluster() -> dict[str, Any]:
+    return {"address": "local", "include_dashboard": True, "_node_ip_address": LOCAL}
+
+
+def _worker_variables() -> dict[str, str]:
+    """What workers inherit of our environment: Ray passes on almost nothing by itself."""
+    variables = {name: os.environ[name] for name in _FOR_WORKERS if name in os.environ}
+    return variables | {"TOKENIZERS_PARALLELISM": "false"}
 
 
 def choose_slot(cluster: Cluster, cpus: float | None, gpus: float | None) -> Slot:

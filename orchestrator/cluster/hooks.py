@@ -41,7 +41,7 @@ class Session(_Unpicklable):
         """An error of ours in a hook."""
         self.out: dict[str, tuple[str, int]] = {}
         """Tune's trial id -> trial and attempt of ours."""
-        self.loads: dict[int, int] = {}
+        self.loads: dict[str, int] = {}
         """Worker process -> how often it loaded a backbone."""
 
     def fail(self, error: BaseException) -> None:
@@ -147,9 +147,11 @@ class Judge(_Unpicklable, TrialScheduler):
 
     def _enter(self, trial_id: str, attempt: int, result: dict[str, Any]) -> bool:
         session = self._session
-        session.loads[result["pid"]] = result["loads"]
+        worker = result["worker"]
+        session.loads[worker] = result["loads"]
         if result["kind"] == "point":
-            stop = session.core.report(trial_id, attempt, EvalPoint.from_json(result["point"]))
+            point = EvalPoint.from_json(result["point"])
+            stop = session.core.report(trial_id, attempt, point, worker)
             if session.draining and not stop:
                 session.core.requeue(trial_id, attempt)
                 return True

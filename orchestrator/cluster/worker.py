@@ -8,6 +8,7 @@ backbone survive.
 import gc
 import logging
 import os
+import platform
 import traceback
 from collections import deque
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ class TrialWorker(tune.Trainable):
         cache = config["cache"]
         self._bench = Bench(cache_dir=Path(cache) if cache else None)
         self._stop = StopFlag(config["stop_flag"])
+        self._name = f"{os.getpid()}@{platform.node()}"
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         """Take the next trial. Always works: Tune would hang on False."""
@@ -51,7 +53,7 @@ class TrialWorker(tune.Trainable):
         """Train one epoch; what happened, as plain values for the driver."""
         from trials.stack import Interrupted
 
-        about = {"pid": os.getpid(), "loads": self._bench.num_loads}
+        about = {"worker": self._name, "loads": self._bench.num_loads}
         try:
             if self._points is None:
                 self._points = self._begin()

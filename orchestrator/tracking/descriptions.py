@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from orchestrator.notes import note_of
 from orchestrator.store.rows import StudyRow, SweepRow, TrialRow
-from orchestrator.study_records import note_of
 from orchestrator.tracking import names
 from orchestrator.tracking.updates import Description
 

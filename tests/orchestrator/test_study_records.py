@@ -5,9 +5,10 @@ import pytest
 
 from orchestrator.evp import Curve, evp
 from orchestrator.evp.records import TrialRecord
+from orchestrator.notes import note_of
 from orchestrator.outcome import Outcome
 from orchestrator.store.rows import StudyRow, TrialRow
-from orchestrator.study_records import note_of, study_record
+from orchestrator.study_records import study_record
 
 STUDY = StudyRow(
     id="glue/lora-rte",
