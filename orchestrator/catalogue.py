@@ -206,10 +206,10 @@ def family(backbone: str) -> str:
     Raises:
         Refused: if it cannot be found, or its family is not supported.
     """
-    from trials.backbones.load import shape_of
+    from trials.backbones.files import family_of
 
     with _as_refusal():
-        return shape_of(backbone).family
+        return family_of(backbone)
 
 
 def look_at_backbone(name: str) -> str:
@@ -218,10 +218,10 @@ def look_at_backbone(name: str) -> str:
     Raises:
         Refused: if they cannot.
     """
-    from trials.backbones.load import check
+    from trials.backbones.files import fingerprint
 
     with _as_refusal():
-        return check(name)
+        return fingerprint(name)
 
 
 def local_path(backbone: str) -> str:

@@ -17,7 +17,7 @@ def build_optimizer(
 ) -> Optimizer:
     """The protocol's optimiser, elementwise, so that stacked lanes stay independent."""
     optimizer: Optimizer = OPTIMIZERS[training.optimizer](
-        [{"params": list(parameters)}], lr=learning_rate, weight_decay=training.weight_decay
+        list(parameters), lr=learning_rate, weight_decay=training.weight_decay
     )
     return optimizer
 

@@ -18,7 +18,7 @@ from trials.stack import Interrupt, Stack
 from trials.tasks.batches import epoch_batches
 from trials.tasks.features import Features, featurize
 from trials.tasks.load import load_task
-from trials.tasks.table import TASKS
+from trials.tasks.table import TASKS, Task
 from trials.training import Trainer
 
 log = logging.getLogger(__name__)
@@ -57,8 +57,8 @@ class Bench:
     def check(self) -> None:
         """Run the resident backbone once; raises if it no longer works."""
         if self._loaded is not None:
-            text = Text(*(torch.ones(1, 2, dtype=torch.long, device=self.device) for _ in "im"))
-            self._loaded.backbone.run(text, Edits()).sum().item()
+            ones = torch.ones(1, 2, dtype=torch.long, device=self.device)
+            self._loaded.backbone.run(Text(ones, ones), Edits()).sum().item()
 
     def features(self, spec: TrialSpec) -> dict[str, Features]:
         """Every split of the trial's task, tokenised for its backbone."""
@@ -66,9 +66,8 @@ class Bench:
         max_length = min(spec.training.max_length, backbone.shape.max_tokens)
         key = (spec.task, spec.data, max_length)
         if key not in self._features:
-            task = TASKS[spec.task]
+            task = find_task(spec.task)
             rows = load_task(task, spec.data)
-            assert backbone.tokenizer is not None
             self._features[key] = featurize(
                 rows, task, backbone.tokenizer, max_length, self._cache_dir
             )
@@ -81,7 +80,21 @@ def build_method(spec: TrialSpec) -> Method:
     Raises:
         ValueError: if the method or one of its values is unknown or outside its domain.
     """
-    return methods.find(spec.method)(**spec.hyperparameters)  # type: ignore[arg-type]  # the fields differ by method
+    try:
+        return methods.find(spec.method)(**spec.hyperparameters)  # type: ignore[arg-type]  # the fields differ by method
+    except TypeError as error:  # a field too many or too few
+        raise ValueError(f"method {spec.method}: {error}") from error
+
+
+def find_task(name: str) -> Task:
+    """The task of a name.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in TASKS:
+        raise ValueError(f"no task {name!r}; known: {', '.join(TASKS)}")
+    return TASKS[name]
 
 
 def run_trial(
@@ -98,11 +111,14 @@ def run_trial(
         ValueError: for a method, task, backbone or data that cannot be had or do not fit.
         Interrupted: if asked to end.
     """
-    bench = bench or Bench()
-    method = build_method(spec)
+    yield from build_trainer(spec, bench or Bench(), interrupt).points()
+
+
+def build_trainer(spec: TrialSpec, bench: Bench, interrupt: Interrupt) -> Trainer:
+    """Everything that a trial trains with, ready for its first epoch; raises as `run_trial`."""
+    method, task = build_method(spec), find_task(spec.task)
     loaded = bench.backbone(spec.backbone)
     features = bench.features(spec)
-    task = TASKS[spec.task]
     lengths = features["train"].lengths
     steps = len(epoch_batches(lengths, spec.training.batch_size, 0, [torch.Generator()]))
     groups = [(seed,) for seed in spec.seeds] if method.trains_backbone else [spec.seeds]
@@ -119,4 +135,4 @@ def run_trial(
         for seeds in groups
     ]
     log.info("%s: %s on %s with %s", spec.trial, spec.method, spec.task, spec.hyperparameters)
-    yield from Trainer(stacks, features, task, spec.training, interrupt).points()
+    return Trainer(stacks, features, task, spec.training, interrupt)

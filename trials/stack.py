@@ -9,14 +9,14 @@ from itertools import chain
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trials.activations import FirstTokens
 from trials.backbones.backbone import Backbone
 from trials.batching import to_labels, to_text
 from trials.head import Head
-from trials.methods.lanes import Lanes
+from trials.methods.lanes import Lanes, generator
 from trials.methods.method import Method
 from trials.optimizer import build_optimizer, build_schedule, keep_lanes, move_state
 from trials.spec import Training
@@ -52,9 +52,8 @@ class Stack:
         self.head = Head(backbone.shape.width, num_outputs, self.lanes)
         constant = self.adapter.first_block == backbone.shape.num_blocks
         self._first_tokens = first_tokens if constant and not training.backbone_dropout else None
-        self._optimizer = build_optimizer(
-            [*self.adapter.trainable(), *self.head.parameters()], method.learning_rate, training
-        )
+        self._takes_turns = method.trains_backbone
+        self._optimizer = build_optimizer(self.trainable(), method.learning_rate, training)
         self._schedule = build_schedule(self._optimizer, training, steps_per_epoch)
 
     def train_epoch(
@@ -67,7 +66,7 @@ class Stack:
         """
         batches = epoch_batches(features.lengths, self.training.batch_size, epoch, self.lanes.order)
         total_S = torch.zeros(len(self.lanes), device=self.backbone.device)
-        with self._active(train=True):
+        with self._active(train=True), self._seeded(epoch):
             for rows_Sb in batches:
                 if interrupt():
                     raise Interrupted
@@ -122,17 +121,29 @@ class Stack:
 
     @contextmanager
     def _active(self, *, train: bool) -> Iterator[None]:
-        self.adapter.activate()
-        move_state(self._optimizer, self.backbone.device)
-        self.backbone.use_dropout(train and self.training.backbone_dropout)
         try:
+            self.adapter.activate()
+            if train:
+                move_state(self._optimizer, self.backbone.device)
+            self.backbone.use_dropout(train and self.training.backbone_dropout)
             yield
         finally:
             self.backbone.use_dropout(False)
             self._optimizer.zero_grad(set_to_none=True)
             self.adapter.release()
+            if train and self._takes_turns:
+                move_state(self._optimizer, "cpu")
 
-    def trainable(self) -> Iterator[Tensor]:
+    @contextmanager
+    def _seeded(self, epoch: int) -> Iterator[None]:
+        """The global generator, from which the backbone's own dropout draws, seeded meanwhile."""
+        device = self.backbone.device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            source = generator(self.lanes.seeds[0], f"backbone dropout, epoch {epoch}")
+            torch.manual_seed(source.initial_seed())
+            yield
+
+    def trainable(self) -> Iterator[nn.Parameter]:
         """Every parameter that training changes."""
         return chain(self.adapter.trainable(), self.head.parameters())
 

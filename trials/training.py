@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -29,7 +29,6 @@ class Run:
     stale: int = 0
     """Evaluations in a row without a better value."""
     state: RunState = "running"
-    metrics: dict[str, float] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:

@@ -51,7 +51,9 @@ def delete(
             studies = reader.studies(sweep.id)
         if not yes:
             typer.confirm(f"delete {sweep.id} with {len(trials)} trials?", abort=True)
-        runs = [row.tracking_run for row in (sweep, *studies, *trials) if row.tracking_run]
+        ids = [sweep.tracking_run, *(study.tracking_run for study in studies)]
+        ids += [trial.tracking_run for trial in trials]
+        runs = [run for run in ids if run is not None]
         with sweep_lock(place.store_url, sweep.id, place.locks):
             if runs:
                 forget(place.tracking_uri, runs)

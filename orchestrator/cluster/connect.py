@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,7 +69,6 @@ def connected(address: str | None, max_pending: int = 64) -> Iterator[Cluster]:
         Refused: if there is no cluster at the address, or it does not take the token.
     """
     os.environ.update({**_TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max_pending)})
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     import ray
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -76,13 +76,14 @@ def connected(address: str | None, max_pending: int = 64) -> Iterator[Cluster]:
     # without an address Ray would look for a cluster of somebody else's on this machine
     place: dict[str, Any] = {"address": address} if address else _local_cluster()
     try:
-        context = ray.init(
-            **place,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-            runtime_env={"env_vars": _worker_variables()},
-            namespace="orchestrate",
-        )
+        with _without_stderr():
+            context = ray.init(
+                **place,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                runtime_env={"env_vars": _worker_variables()},
+                namespace="orchestrate",
+            )
     except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         where = f"--address {address}" if address else "a local Ray cluster"
@@ -99,6 +100,20 @@ def connected(address: str | None, max_pending: int = 64) -> Iterator[Cluster]:
         )
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Ray's native library repeats there, many times, what its exception says once."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _local_cluster() -> dict[str, Any]:

@@ -130,11 +130,18 @@ def test_a_killed_workers_trial_goes_on_elsewhere(sweeps: Sweeps) -> None:
     assert all(trial.outcome.completed or trial.outcome == Outcome.STOPPED for trial in again)
 
 
-def test_a_time_limit_lets_go_and_resume_goes_on(sweeps: Sweeps) -> None:
-    done = sweeps.run(*sweeps.launch_words(*LONG, "--time-limit", "2s"))
-    assert done.returncode == 0
-    assert "the time limit of 2 s is reached" in done.stdout
+def test_a_budget_lets_go_and_resume_goes_on(sweeps: Sweeps) -> None:
+    done = sweeps.run(*sweeps.launch_words(*LONG, "--device-hours", "0.0005"))
+    assert done.returncode == 0, done.stderr
+    assert "0.0005 device hours are spent" in done.stdout
+    assert sweeps.json("status", "long")["sweeps"][0]["state"] == "out_of_budget"
     assert sweeps.json("evp", "long")["curves"][0]["kind"] == "bounds"
-    more = sweeps.run("resume", "long", "--max-failures", "0", "--device-hours", "0.0001")
-    assert more.returncode == 0
-    assert "0.0001 device hours are spent" in more.stdout
+    before = num_reports_of(sweeps)
+    more = sweeps.run("resume", "long", "--device-hours", "1", "--time-limit", "1s")
+    assert "the time limit of 1 s is reached" in more.stdout
+    assert num_reports_of(sweeps) >= before
+
+
+def num_reports_of(sweeps: Sweeps) -> int:
+    with sweeps.store() as store:
+        return num_reports(store, "long")

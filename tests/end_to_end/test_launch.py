@@ -143,3 +143,13 @@ def test_more_gpus_than_there_are_is_refused(sweeps: Sweeps) -> None:
     assert "--gpus-per-trial 1: the cluster at" in done.stderr
     assert "has 0 gpus" in done.stderr
     assert not sweeps.home.exists()
+
+
+def test_a_wrong_token_is_refused_in_one_line(sweeps: Sweeps) -> None:
+    sweeps.environment["RAY_AUTH_TOKEN"] = "wrong"
+    words = ("--space", "head_only", "--tasks", "sst2", "--trials", "1")
+    done = sweeps.run(*sweeps.launch_words(*words))
+    assert done.returncode == 2
+    assert "is RAY_AUTH_TOKEN its token?" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not sweeps.home.exists()

@@ -32,12 +32,9 @@ class Shape:
 class Backbone(ABC):
     """A frozen model with its tokenizer; a family says how to embed and where the blocks are."""
 
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, fingerprint: str
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self.model: Any = model
         self.tokenizer = tokenizer
-        self.fingerprint = fingerprint
         self.shape = self.shape_of(model.config)
         self.freeze()
         self._pretrained: list[Tensor] | None = None
@@ -86,7 +83,6 @@ class Backbone(ABC):
 
     def thaw(self) -> None:
         """Let every weight be trained, from the values it has now."""
-        self._keep_pretrained()
         self.model.requires_grad_(True)
 
     def use_dropout(self, active: bool) -> None:
@@ -94,9 +90,9 @@ class Backbone(ABC):
         self.model.train(active)
 
     def pretrained(self) -> list[Tensor]:
-        """Copies in host memory of every weight as it was loaded."""
-        self._keep_pretrained()
-        assert self._pretrained is not None
+        """Copies in host memory of every weight, made when first asked for: before any changes."""
+        if self._pretrained is None:
+            self._pretrained = [p.detach().cpu().clone() for p in self.model.parameters()]
         return self._pretrained
 
     def load_weights(self, weights: list[Tensor]) -> None:
@@ -104,7 +100,3 @@ class Backbone(ABC):
         with torch.no_grad():
             for parameter, weight in zip(self.model.parameters(), weights, strict=True):
                 parameter.copy_(weight)
-
-    def _keep_pretrained(self) -> None:
-        if self._pretrained is None:
-            self._pretrained = [p.detach().cpu().clone() for p in self.model.parameters()]

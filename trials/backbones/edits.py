@@ -5,7 +5,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 
@@ -18,21 +17,8 @@ class Text:
     """1 for tokens, 0 for padding."""
     types_NT: Tensor | None = None
     """Segment of each token, for tokenizers that tell pairs apart so."""
-
-    def repeat(self, times: int) -> "Text":
-        """The same rows for each of `times` lanes."""
-        if times == 1:
-            return self
-        return Text(
-            self.ids_NT.repeat(times, 1),
-            self.mask_NT.repeat(times, 1),
-            None if self.types_NT is None else self.types_NT.repeat(times, 1),
-        )
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors are."""
-        return self.ids_NT.device
+    lengths_N: Tensor | None = None
+    """Tokens of each row, in host memory; None: no row is padded."""
 
 
 HiddenEdit = Callable[[Tensor, Text, Tensor], Tensor]

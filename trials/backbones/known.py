@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+FAMILIES = {"bert": "Bert", "roberta": "Roberta"}
+"""Configuration's `model_type`, which is also the family's file, and its class."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Known:

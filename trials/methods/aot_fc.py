@@ -13,13 +13,13 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trials.backbones.backbone import Backbone, Shape
 from trials.backbones.edits import Edits, Text
 from trials.methods.lanes import Lanes, linear
-from trials.methods.method import Adapter, Method, parameter
+from trials.methods.method import Adapter, Method
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
@@ -41,7 +41,6 @@ class AotFC(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require(self.rank >= 1, "rank", "at least 1")
-        self.require(self.activation in ACTIVATIONS, "activation", "gelu or relu")
         self.require(0 <= self.dropout < 1, "dropout", "in [0, 1)")
 
     def build(self, shape: Shape, lanes: Lanes) -> "AotFCAdapter":
@@ -58,10 +57,10 @@ class AotFCAdapter(Adapter):
         super().__init__()
         self.method, self.lanes, self.num_blocks = method, lanes, shape.num_blocks
         num_blocks, width, rank = shape.num_blocks, shape.width, method.rank
-        self.down_SLDR = parameter(lanes.normal(num_blocks, width, rank, std=0.02))
-        self.down_bias_SLR = parameter(lanes.zeros(num_blocks, rank))
-        self.up_SLRD = parameter(lanes.zeros(num_blocks, rank, width))
-        self.up_bias_SLD = parameter(lanes.zeros(num_blocks, width))
+        self.down_SLDR = nn.Parameter(lanes.normal(num_blocks, width, rank, std=0.02))
+        self.down_bias_SLR = nn.Parameter(lanes.zeros(num_blocks, rank))
+        self.up_SLRD = nn.Parameter(lanes.zeros(num_blocks, rank, width))
+        self.up_bias_SLD = nn.Parameter(lanes.zeros(num_blocks, width))
 
     def edits(self, *, train: bool) -> Edits:
         """A bias on the input of every block."""
@@ -70,7 +69,7 @@ class AotFCAdapter(Adapter):
 
     def _add(self, block: int, train: bool, h_NTD: Tensor, text: Text, words_NTD: Tensor) -> Tensor:
         if train:
-            words_NTD = self.lanes.dropout(words_NTD, self.method.dropout)
+            words_NTD = self.lanes.dropout(words_NTD, self.method.dropout, text.lengths_N)
         return h_NTD + self.bias(block, words_NTD)
 
     def bias(self, block: int, words_NTD: Tensor) -> Tensor:

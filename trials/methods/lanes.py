@@ -50,14 +50,24 @@ class Lanes:
         """[S, *shape] zeros."""
         return torch.zeros(len(self), *shape, device=self.device)
 
-    def dropout(self, x: Tensor, probability: float) -> Tensor:
-        """The rows x [N, ...], entries dropped at random and the others scaled up to keep the mean."""
+    def dropout(self, x: Tensor, probability: float, lengths_N: Tensor | None = None) -> Tensor:
+        """The rows x [N, ...], entries dropped at random and the others scaled up to keep the mean.
+
+        Args:
+            x: rows of all lanes.
+            probability: of dropping an entry.
+            lengths_N: tokens of each row, if x is [N, T, ...] and padded. A lane draws for its own
+                longest row: how far the other lanes make it pad must not move its generator.
+        """
         if probability == 0:
             return x
-        rows = (len(x) // len(self), *x.shape[1:])
-        kept = torch.empty((len(self), *rows), device=x.device, dtype=x.dtype)
-        for lane, source in zip(kept, self._noise, strict=True):
-            lane.bernoulli_(1 - probability, generator=source)
+        kept = torch.ones_like(x).unflatten(0, (len(self), -1))
+        for lane, source in enumerate(self._noise):
+            drawn = kept[lane]
+            if lengths_N is not None:
+                drawn = drawn[:, : int(lengths_N.view(len(self), -1)[lane].max())]
+            noise = torch.empty(drawn.shape, device=x.device)
+            drawn.copy_(noise.bernoulli_(1 - probability, generator=source))
         return x * (kept / (1 - probability)).flatten(0, 1)
 
     def _draw(

@@ -1,10 +1,11 @@
 """What a method is: hyperparameters, and the adapter they stand for."""
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from typing import ClassVar, get_args
 
-from torch import Tensor, nn
+from torch import nn
 
 from trials.backbones.backbone import Backbone, Shape
 from trials.backbones.edits import Edits
@@ -51,7 +52,16 @@ class Method:
     learning_rate: float
 
     def __post_init__(self) -> None:
-        self.require(self.learning_rate > 0, "learning_rate", "greater than 0")
+        for field in fields(self):
+            kind, value = field.type, getattr(self, field.name)
+            if kind is int:
+                self.require(type(value) is int, field.name, "a whole number")
+            elif kind is float:
+                self.require(type(value) in (int, float), field.name, "a number")
+            elif choices := get_args(kind):
+                self.require(value in choices, field.name, " or ".join(choices))
+        finite = 0 < self.learning_rate < math.inf
+        self.require(finite, "learning_rate", "greater than 0 and finite")
 
     def require(self, holds: bool, field: str, domain: str) -> None:
         """Refuse a value outside its domain.
@@ -70,8 +80,3 @@ class Method:
     def attach(self, backbone: Backbone, lanes: Lanes) -> Adapter:
         """A fresh adapter on a backbone."""
         return self.build(backbone.shape, lanes)
-
-
-def parameter(values: Tensor) -> nn.Parameter:
-    """A trainable tensor with these values."""
-    return nn.Parameter(values)

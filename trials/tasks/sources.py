@@ -8,20 +8,16 @@ import datasets
 import datasets.config
 import yaml
 from datasets.exceptions import DatasetsError
-from huggingface_hub import HfApi
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # a lazy export
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
+from trials import hub
 from trials.spec import DataSpec
 from trials.tasks.demo import demo_rows
 from trials.tasks.errors import DataError
 from trials.tasks.table import Task
 
 Splits = Mapping[str, datasets.Dataset]
-
-PROBE_SECONDS = 5.0
-"""How long the Hub may take to answer before its cache is used alone."""
 
 _UNREADABLE = (ValueError, OSError, DatasetsError, yaml.YAMLError, httpx.HTTPError)
 
@@ -85,7 +81,7 @@ def _from_folder(task: Task, folder: Path) -> Splits:
 
 
 def _from_hub(task: Task) -> tuple[Splits, str]:
-    online = _hub_answers(task.hub_id)
+    online = hub.answers_for_dataset(task.hub_id)
     try:
         if online:
             splits = datasets.load_dataset(task.hub_id, task.config)
@@ -103,17 +99,6 @@ def _from_hub(task: Task) -> tuple[Splits, str]:
         ) from error
     cached = "" if online else ", from the cache (the Hub cannot be reached)"
     return dict(splits), f"{task.hub_id} {task.config}, revision {_revision(splits)}{cached}"
-
-
-def _hub_answers(hub_id: str) -> bool:
-    """Whether the Hub can be reached at all; without this, `datasets` retries for minutes."""
-    try:
-        HfApi().dataset_info(hub_id, timeout=PROBE_SECONDS)
-    except (httpx.TransportError, OfflineModeIsEnabled):
-        return False
-    except HfHubHTTPError:
-        return True  # an answer, if a refusal: load_dataset says it better
-    return True
 
 
 @contextmanager
