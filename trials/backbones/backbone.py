@@ -6,7 +6,6 @@ With no edits the result equals the model's own forward to the bit.
 # N rows (lanes x batch), T tokens, D width
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,18 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.masking_utils import create_bidirectional_mask
 
 from trials.backbones.edits import Edits, Text
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """The sizes that a method needs to know of a backbone."""
-
-    family: str
-    width: int
-    num_blocks: int
-    vocabulary: int
-    max_tokens: int
-    """How many tokens a text may have, special ones included."""
+from trials.backbones.shape import Shape
 
 
 class Backbone(ABC):

@@ -6,8 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from trials.backbones.backbone import Backbone, Shape
+from trials.backbones.backbone import Backbone
 from trials.backbones.edits import Text
+from trials.backbones.shape import Shape
 
 
 class Bert(Backbone):

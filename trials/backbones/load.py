@@ -15,9 +15,10 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from trials.backbones.backbone import Backbone, Shape
+from trials.backbones.backbone import Backbone
 from trials.backbones.files import BackboneError, check_family, locate, unreachable
 from trials.backbones.known import FAMILIES, find
+from trials.backbones.shape import Shape
 
 _PARTS = {AutoConfig: "configuration", AutoModel: "weights", AutoTokenizer: "tokenizer"}
 

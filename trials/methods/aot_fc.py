@@ -10,16 +10,19 @@ sequence, and after training P is a table from which rows are looked up.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trials.backbones.backbone import Backbone, Shape
 from trials.backbones.edits import Edits, Text
+from trials.backbones.shape import Shape
 from trials.methods.lanes import Lanes, linear
 from trials.methods.method import Adapter, Method
+
+if TYPE_CHECKING:
+    from trials.backbones.backbone import Backbone
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
@@ -79,7 +82,7 @@ class AotFCAdapter(Adapter):
         return linear(inner_NTR, self.up_SLRD[:, block], self.up_bias_SLD[:, block])
 
     @torch.no_grad()
-    def fuse(self, backbone: Backbone, rows_at_once: int = 8192) -> "FusedAot":
+    def fuse(self, backbone: "Backbone", rows_at_once: int = 8192) -> "FusedAot":
         """The tables P of every lane, in host memory: S x L x V x D numbers."""
         words_VD = backbone.words.weight
         tables = []

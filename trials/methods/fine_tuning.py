@@ -6,14 +6,17 @@ and puts them into the backbone while it trains or is evaluated.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import nn
 
-from trials.backbones.backbone import Backbone, Shape
 from trials.backbones.edits import Edits
+from trials.backbones.shape import Shape
 from trials.methods.lanes import Lanes
 from trials.methods.method import Adapter, Method
+
+if TYPE_CHECKING:
+    from trials.backbones.backbone import Backbone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +31,7 @@ class FineTuning(Method):
         """Not possible without the weights: see `attach`."""
         raise TypeError("fine-tuning needs the backbone itself")
 
-    def attach(self, backbone: Backbone, lanes: Lanes) -> "FineTunedWeights":
+    def attach(self, backbone: "Backbone", lanes: Lanes) -> "FineTunedWeights":
         """The backbone's own weights, to be trained by one lane."""
         return FineTunedWeights(backbone)
 
@@ -38,7 +41,7 @@ class FineTunedWeights(Adapter):
 
     first_block = 0
 
-    def __init__(self, backbone: Backbone) -> None:
+    def __init__(self, backbone: "Backbone") -> None:
         super().__init__()
         self._backbone = backbone
         self._weights = [weight.clone() for weight in backbone.pretrained()]

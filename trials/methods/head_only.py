@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from trials.backbones.backbone import Shape
 from trials.backbones.edits import Edits
+from trials.backbones.shape import Shape
 from trials.methods.lanes import Lanes
 from trials.methods.method import Adapter, Method
 

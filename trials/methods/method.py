@@ -3,13 +3,16 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 from torch import nn
 
-from trials.backbones.backbone import Backbone, Shape
 from trials.backbones.edits import Edits
+from trials.backbones.shape import Shape
 from trials.methods.lanes import Lanes
+
+if TYPE_CHECKING:
+    from trials.backbones.backbone import Backbone
 
 
 class Adapter(nn.Module):
@@ -77,6 +80,6 @@ class Method:
         """A fresh adapter for a backbone of this shape."""
         raise NotImplementedError
 
-    def attach(self, backbone: Backbone, lanes: Lanes) -> Adapter:
+    def attach(self, backbone: "Backbone", lanes: Lanes) -> Adapter:
         """A fresh adapter on a backbone."""
         return self.build(backbone.shape, lanes)

@@ -11,7 +11,7 @@ from trials.tasks.demo_words import MATCHED, MISMATCHED
 from trials.tasks.table import TASKS, Task
 
 TRAIN_ROWS = 192
-EVAL_ROWS = 192
+EVAL_ROWS = 128
 LABEL_NOISE = 0.025
 """Share of rows with a wrong label: no trial reaches the metric's ceiling by skill."""
 STSB_LEVELS = 5
