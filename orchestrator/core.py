@@ -126,7 +126,14 @@ class Core:
             self._end(live, outcome)
         return outcome is not None
 
-    def failed(self, trial_id: str, attempt: int, error: str, outcome: Outcome) -> None:
+    def failed(
+        self,
+        trial_id: str,
+        attempt: int,
+        error: str,
+        outcome: Outcome,
+        worker: str | None = None,
+    ) -> None:
         """Enter that a trial could not go on.
 
         Args:
@@ -134,6 +141,7 @@ class Core:
             attempt: the attempt that failed.
             error: what happened, for people.
             outcome: LOST for the infrastructure's fault, which gets further attempts; else final.
+            worker: who had it, if known.
         """
         live = self._current(trial_id, attempt)
         if live is None:
@@ -144,7 +152,7 @@ class Core:
             return
         now = self._clock()
         with self.store.write() as tx:
-            tx.update_trial(trial_id, outcome=outcome, error=error, finished_at=now)
+            tx.update_trial(trial_id, outcome=outcome, error=error, finished_at=now, worker=worker)
             for seed in live.study.seeds:
                 tx.update_run(trial_id, seed, outcome=live.run_outcome(seed, outcome))
             self._tell_end(tx, live, outcome, now)

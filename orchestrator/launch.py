@@ -35,7 +35,7 @@ def look(plan: Plan) -> dict[str, dict[str, Any]]:
     return {task: catalogue.look_at_data(task, plan.data) | {"model": model} for task in tasks}
 
 
-def repeats(plan: Plan, why: str) -> Iterator[Plan]:
+def repeats(plan: Plan) -> Iterator[Plan]:
     """The independent sweeps of a launch: other search seeds, other names."""
     count = plan.options.repeats
     if count == 1:
@@ -63,7 +63,8 @@ def launch(options: LaunchOptions, home: Home, view: View) -> list[str]:
             plan, why = plan_of(options, cluster.gpus)
             return _launch(plan, why, home, view, cluster)
     plan, why = plan_of(options)
-    check_known(home, plan, why)
+    if check_known(home, plan):
+        return [single.name for single in repeats(plan)]
     data = look(plan)
     with connected(options.address) as cluster:
         return _launch(plan, why, home, view, cluster, data)
@@ -78,12 +79,13 @@ def _launch(
     data: dict[str, dict[str, Any]] | None = None,
 ) -> list[str]:
     if data is None:
-        check_known(home, plan, why)
+        if check_known(home, plan):
+            return [single.name for single in repeats(plan)]
         data = look(plan)
     _check_slot(cluster, plan.options)
     home.make()
     names = []
-    for single in repeats(plan, why):
+    for single in repeats(plan):
         view.say(first_line(single, why, cluster))
         with open_sweep(home, single.name, create=True) as store:
             with store.write() as tx:
@@ -125,19 +127,29 @@ def resume(sweep: SweepRow, overrides: dict[str, Any], home: Home, view: View) -
             run(store, sweep.id, options, home, view, cluster)
 
 
-def check_known(home: Home, plan: Plan, why: str) -> None:
-    """Refuse a plan that could not be recorded, or whose name stands for another sweep."""
+def check_known(home: Home, plan: Plan) -> bool:
+    """Whether every sweep of the plan is there and finished; writes nothing.
+
+    Raises:
+        Refused: for a plan that could not be recorded, or whose name stands for another sweep.
+    """
     from orchestrator.store.errors import NoDatabase
 
     home.check()
+    done = True
     try:
         with open_store(home.store_url, create=False) as store, store.read() as reader:
-            for single in repeats(plan, why):
+            for single in repeats(plan):
                 known = reader.sweep(single.name)
                 if known is not None:
                     recording.check_same(known, single)
+                    grown = known.options != single.identity
+                    done = done and known.state == "finished" and not grown
+                else:
+                    done = False
     except NoDatabase:
-        return
+        return False
+    return done
 
 
 def first_line(plan: Plan, why: str, cluster: "Cluster") -> str:

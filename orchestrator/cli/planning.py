@@ -34,7 +34,7 @@ class Priced:
 def show_plan(options: LaunchOptions, *, as_json: bool) -> None:
     """Print what a launch would do; nothing is written or started."""
     plan, why = plan_of(options)
-    check_known(home(), plan, why)
+    check_known(home(), plan)
     data, missing = _data(plan)
     speed = local_speed() if data else 0.0
     priced = [_price(plan, study, data.get(study.task), speed) for study in plan.studies]

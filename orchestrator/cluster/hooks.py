@@ -159,7 +159,8 @@ class Judge(_Unpicklable, TrialScheduler):
         if result["kind"] == "interrupted":
             session.core.requeue(trial_id, attempt)
         else:
-            session.core.failed(trial_id, attempt, result["error"], Outcome(result["outcome"]))
+            outcome = Outcome(result["outcome"])
+            session.core.failed(trial_id, attempt, result["error"], outcome, worker)
         return True
 
     def on_trial_error(self, controller: Any, trial: Trial) -> None:

@@ -41,7 +41,11 @@ def cluster() -> Iterator[str]:
     threading.Thread(target=process.stdout.read, daemon=True).start()
     yield address
     os.killpg(process.pid, signal.SIGTERM)
-    process.wait(60)
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -74,11 +74,10 @@ def test_a_driver_killed_twice_is_resumed_without_loss(sweeps: Sweeps) -> None:
     assert sweeps.run("resume", "long").returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_drains_within_seconds(sweeps: Sweeps, number: signal.Signals) -> None:
+def test_a_signal_drains_within_seconds(sweeps: Sweeps) -> None:
     process = sweeps.start(*sweeps.launch_words(*LONG))
     sweeps.wait(process, lambda store: num_reports(store, "long") >= 20)
-    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
     asked = time.monotonic()
     assert process.wait(60) == 1, sweeps.log()
     assert time.monotonic() - asked < 30
@@ -104,9 +103,6 @@ def test_another_shell_stops_a_sweep_and_a_second_driver_is_refused(sweeps: Swee
     done = sweeps.run("stop", "long")
     assert done.returncode == 2
     assert "is not running" in done.stderr
-    assert sweeps.run("resume", "long").returncode == 0
-    with sweeps.store() as store, store.read() as reader:
-        assert_sound(reader, kills=1)
 
 
 def test_a_killed_workers_trial_goes_on_elsewhere(sweeps: Sweeps) -> None:
@@ -130,18 +126,9 @@ def test_a_killed_workers_trial_goes_on_elsewhere(sweeps: Sweeps) -> None:
     assert all(trial.outcome.completed or trial.outcome == Outcome.STOPPED for trial in again)
 
 
-def test_a_budget_lets_go_and_resume_goes_on(sweeps: Sweeps) -> None:
+def test_a_budget_lets_go(sweeps: Sweeps) -> None:
     done = sweeps.run(*sweeps.launch_words(*LONG, "--device-hours", "0.0005"))
     assert done.returncode == 0, done.stderr
     assert "0.0005 device hours are spent" in done.stdout
     assert sweeps.json("status", "long")["sweeps"][0]["state"] == "out_of_budget"
     assert sweeps.json("evp", "long")["curves"][0]["kind"] == "bounds"
-    before = num_reports_of(sweeps)
-    more = sweeps.run("resume", "long", "--device-hours", "1", "--time-limit", "1s")
-    assert "the time limit of 1 s is reached" in more.stdout
-    assert num_reports_of(sweeps) >= before
-
-
-def num_reports_of(sweeps: Sweeps) -> int:
-    with sweeps.store() as store:
-        return num_reports(store, "long")
