@@ -259,13 +259,13 @@ def test_where_the_rows_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_repeats_are_sweeps_of_their_own() -> None:
     made = plan(repeats=3, search_seed=4)
-    several = list(repeats(made, "asked for"))
+    several = list(repeats(made))
     assert [each.name for each in several] == [f"{made.name}-r{n}" for n in (1, 2, 3)]
     assert [each.options.search_seed for each in several] == [4, 5, 6]
     draws = [[row.hyperparameters for row in trial_rows(each, 0)] for each in several]
     assert draws[0] != draws[1] != draws[2]
     alone = plan()
-    assert list(repeats(alone, "")) == [alone]
+    assert list(repeats(alone)) == [alone]
 
 
 @pytest.mark.parametrize(
