@@ -13,7 +13,6 @@ from orchestrator.evp import Curve, Refusal, evp
 from orchestrator.store.reading import Reader
 from orchestrator.store.rows import StudyRow, SweepRow
 from orchestrator.study_records import study_record
-from orchestrator.summaries import draw_studies
 
 Estimator = Literal["U", "V"]
 SHOWN = (1, 2, 3, 5, 8, 12, 20, 40, 80, 160)
@@ -50,6 +49,8 @@ def write_picture(
     reader: Reader, sweep: SweepRow, studies: list[StudyRow], path: Path, estimator: str
 ) -> None:
     """Write the picture of these studies."""
+    from orchestrator.summaries import draw_studies
+
     if path.suffix not in (".png", ".svg"):
         raise Refused(f"--output {path}: must end in .png or .svg")
     if not path.parent.is_dir():
