@@ -81,7 +81,7 @@ def make_plan(options: LaunchOptions, profile: Profile) -> Plan:
 
 def _with_defaults(options: LaunchOptions, profile: Profile) -> LaunchOptions:
     """The options with what the profile says; None is left where the space decides."""
-    folder = options.data_dir and str(Path(options.data_dir).expanduser().absolute())
+    folder = options.data_dir and str(Path(options.data_dir).expanduser().resolve())
     trials = options.trials or (None if options.search == "grid" else profile.trials)
     return dataclasses.replace(
         options,
