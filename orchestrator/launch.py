@@ -109,7 +109,10 @@ def resume(sweep: SweepRow, overrides: dict[str, Any], home: Home, view: View) -
     """
     from orchestrator.cluster.connect import connected
 
-    options = dataclasses.replace(from_row(sweep.options, sweep.execution), **overrides)
+    # the limits that ended an earlier launch would end this one at once
+    unlimited = {"time_limit": None, "device_hours": None, "max_failures": None}
+    known = from_row(sweep.options, sweep.execution | unlimited)
+    options = dataclasses.replace(known, **overrides)
     home.make()
     with open_sweep(home, sweep.id, create=False) as store:
         with store.read() as reader:

@@ -78,7 +78,7 @@ def run(
         if ending.reason != "finished":
             view.say(f"{ending.words}; go on with: orchestrate resume {name}")
     finally:
-        picture = home.sweep(name) / "evp.png"
+        picture = picture_path(home, name)
         with store.write() as tx:
             recording.end(tx, name, state, time.time() - started)
         with store.read() as reader:

@@ -16,6 +16,7 @@ _TUNE_SETTINGS = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_MAX_PENDING_TRIALS_PG": "10000",  # the core hands out one trial a worker, however many
     "TUNE_WARN_THRESHOLD_S": "10",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -62,13 +63,13 @@ class Cluster:
 
 
 @contextmanager
-def connected(address: str | None, max_pending: int = 64) -> Iterator[Cluster]:
+def connected(address: str | None) -> Iterator[Cluster]:
     """Connected to the cluster at `address`, or to a local one that ends with the block.
 
     Raises:
         Refused: if there is no cluster at the address, or it does not take the token.
     """
-    os.environ.update({**_TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max_pending)})
+    os.environ.update(_TUNE_SETTINGS)
     import ray
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)

@@ -41,8 +41,6 @@ class Session(_Unpicklable):
         """An error of ours in a hook."""
         self.out: dict[str, tuple[str, int]] = {}
         """Tune's trial id -> trial and attempt of ours."""
-        self.loads: dict[str, int] = {}
-        """Worker process -> how often it loaded a backbone."""
 
     def fail(self, error: BaseException) -> None:
         """Keep an error of ours and wind down."""
@@ -148,7 +146,6 @@ class Judge(_Unpicklable, TrialScheduler):
     def _enter(self, trial_id: str, attempt: int, result: dict[str, Any]) -> bool:
         session = self._session
         worker = result["worker"]
-        session.loads[worker] = result["loads"]
         if result["kind"] == "point":
             point = EvalPoint.from_json(result["point"])
             stop = session.core.report(trial_id, attempt, point, worker)

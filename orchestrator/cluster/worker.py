@@ -53,7 +53,7 @@ class TrialWorker(tune.Trainable):
         """Train one epoch; what happened, as plain values for the driver."""
         from trials.stack import Interrupted
 
-        about = {"worker": self._name, "loads": self._bench.num_loads}
+        about = {"worker": self._name}
         try:
             if self._points is None:
                 self._points = self._begin()
