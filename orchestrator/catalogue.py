@@ -1,10 +1,10 @@
 """Questions about methods, tasks and backbones: what there is, what fits, what it counts.
 
-The only module besides the worker that imports `trials`, and only when asked.
+With `fit`, the only module besides the worker that imports `trials`, and only when asked.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,7 @@ def method_class(name: str) -> Any:
     """
     from trials import methods
 
-    with _as_refusal():
+    with as_refusal():
         return methods.find(name)
 
 
@@ -54,30 +54,6 @@ def method_info(name: str) -> MethodInfo:
         for field in dataclasses.fields(cls)
     }
     return MethodInfo(name=name, summary=cls.summary, paper=cls.paper, hyperparameters=fields)
-
-
-def parameters(
-    name: str, hyperparameters: Mapping[str, Any], backbone: str, num_outputs: int
-) -> tuple[int, int]:
-    """Trainable parameters of one lane, adapter and head apart, counted without allocating.
-
-    Raises:
-        Refused: for an unknown method, value or backbone.
-    """
-    import torch
-
-    from trials.backbones.load import count_parameters, shape_of
-    from trials.head import Head
-    from trials.methods.lanes import Lanes
-
-    with _as_refusal():
-        shape = shape_of(backbone)
-        built = method_class(name)(**hyperparameters)
-        lanes = Lanes([0], torch.device("meta"))
-        head = sum(p.numel() for p in Head(shape.width, num_outputs, lanes).parameters())
-        if built.trains_backbone:
-            return count_parameters(backbone), head
-        return sum(p.numel() for p in built.build(shape, lanes).parameters()), head
 
 
 def task_names() -> list[str]:
@@ -147,7 +123,7 @@ def look_at_data(task: str, data: DataSpec) -> dict[str, Any]:
     from trials.tasks.metrics import majority_score
     from trials.tasks.table import TASKS
 
-    with _as_refusal():
+    with as_refusal():
         rows = load_task(TASKS[task], data)
     labels = {split: rows.splits[split]["label"][:] for split in ("train", "validation")}
     return {
@@ -180,15 +156,20 @@ def backbone_info(name: str) -> dict[str, Any]:
     Raises:
         Refused: if it cannot be found.
     """
+    from trials.backbones.files import shape_of
     from trials.backbones.known import find
-    from trials.backbones.load import count_parameters, shape_of
+    from trials.backbones.load import count_parameters
 
-    with _as_refusal():
-        known = find(name)
+    with as_refusal():
+        known, shape = find(name), shape_of(name)
         return {
             "backbone": name,
             "hub_id": known.hub if known else None,
-            **dataclasses.asdict(shape_of(name)),
+            "family": shape.family,
+            "width": shape.width,
+            "num_blocks": shape.num_blocks,
+            "vocabulary": shape.vocabulary,
+            "max_tokens": shape.max_tokens,
             "parameters": count_parameters(name),
         }
 
@@ -208,7 +189,7 @@ def family(backbone: str) -> str:
     """
     from trials.backbones.files import family_of
 
-    with _as_refusal():
+    with as_refusal():
         return family_of(backbone)
 
 
@@ -220,7 +201,7 @@ def look_at_backbone(name: str) -> str:
     """
     from trials.backbones.files import fingerprint
 
-    with _as_refusal():
+    with as_refusal():
         return fingerprint(name)
 
 
@@ -228,7 +209,7 @@ def local_path(backbone: str) -> str:
     """A backbone given as a folder as its absolute path; any other name as it is."""
     from trials.backbones.known import find, location
 
-    with _as_refusal():
+    with as_refusal():
         place = location(backbone)
     return backbone if find(backbone) else place
 
@@ -241,7 +222,7 @@ def num_local_gpus() -> int:
 
 
 @contextmanager
-def _as_refusal() -> Iterator[None]:
+def as_refusal() -> Iterator[None]:
     """Turns the ValueError of a bad request into the command line's refusal."""
     try:
         yield

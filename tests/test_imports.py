@@ -23,7 +23,11 @@ ONLY_IN = {
 }
 """Each library has its one place."""
 
-MAY_IMPORT_TRIALS = ("orchestrator/cluster/worker.py", "orchestrator/catalogue.py")
+MAY_IMPORT_TRIALS = (
+    "orchestrator/cluster/worker.py",
+    "orchestrator/catalogue.py",
+    "orchestrator/fit.py",
+)
 
 HEAVY = ("torch", "transformers", "datasets", "ray", "mlflow", "scipy", "matplotlib", "sklearn")
 

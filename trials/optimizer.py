@@ -13,11 +13,17 @@ OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
 def build_optimizer(
-    parameters: Iterable[nn.Parameter], learning_rate: float, training: Training
+    groups: Iterable[tuple[list[nn.Parameter], float]], training: Training
 ) -> Optimizer:
-    """The protocol's optimiser, elementwise, so that stacked lanes stay independent."""
+    """The protocol's optimiser over parameters with their learning rates.
+
+    It works elementwise, so that stacked lanes stay independent.
+    """
     optimizer: Optimizer = OPTIMIZERS[training.optimizer](
-        list(parameters), lr=learning_rate, weight_decay=training.weight_decay
+        [{"params": parameters, "lr": rate} for parameters, rate in groups if parameters],
+        betas=(0.9, training.adam_beta2),
+        eps=training.adam_epsilon,
+        weight_decay=training.weight_decay,
     )
     return optimizer
 
@@ -25,7 +31,7 @@ def build_optimizer(
 def build_schedule(optimizer: Optimizer, training: Training, steps_per_epoch: int) -> LambdaLR:
     """Linear warm-up, then a constant rate or a linear fall to 0 at the last step."""
     steps = steps_per_epoch * training.epochs
-    warmup = round(training.warmup_ratio * steps)
+    warmup = training.warmup_steps or round(training.warmup_ratio * steps)
 
     def factor(step: int) -> float:
         if step < warmup:

@@ -63,7 +63,8 @@ class Bench:
     def features(self, spec: TrialSpec) -> dict[str, Features]:
         """Every split of the trial's task, tokenised for its backbone."""
         backbone = self.backbone(spec.backbone).backbone
-        max_length = min(spec.training.max_length, backbone.shape.max_tokens)
+        room = backbone.shape.max_tokens - build_method(spec).num_positions
+        max_length = min(spec.training.max_length, room)
         key = (spec.task, spec.data, max_length)
         if key not in self._features:
             task = find_task(spec.task)
@@ -118,9 +119,12 @@ def build_trainer(spec: TrialSpec, bench: Bench, interrupt: Interrupt) -> Traine
     """Everything that a trial trains with, ready for its first epoch; raises as `run_trial`."""
     method, task = build_method(spec), find_task(spec.task)
     loaded = bench.backbone(spec.backbone)
+    method.check(loaded.backbone.shape)
     features = bench.features(spec)
     lengths = features["train"].lengths
-    steps = len(epoch_batches(lengths, spec.training.batch_size, 0, [torch.Generator()]))
+    steps = spec.training.eval_every or len(
+        epoch_batches(lengths, spec.training.batch_size, 0, [torch.Generator()])
+    )
     groups = [(seed,) for seed in spec.seeds] if method.trains_backbone else [spec.seeds]
     stacks = [
         Stack(

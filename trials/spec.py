@@ -5,6 +5,7 @@ The only module of `trials` that the rest of the project imports freely: standar
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -35,10 +36,18 @@ class Training:
     schedule: Literal["constant", "linear"] = "constant"
     warmup_ratio: float = 0.0
     """Share of all steps, in [0, 1), over which the learning rate rises from 0."""
+    warmup_steps: int = 0
+    """The same as a number of steps."""
     weight_decay: float = 0.0
+    adam_beta2: float = 0.999
+    adam_epsilon: float = 1e-8
+    head_learning_rate: float | None = None
+    """Rate of the head; None: the method's, or that of its networks if it has one for them."""
     batch_size: int = 16
     epochs: int = 10
     """At most so many epochs, one evaluation after each."""
+    eval_every: int | None = None
+    """An epoch is so many steps; None: it is one pass over the data."""
     patience: int | None = None
     """A run ends after so many evaluations in a row without a better score; None: never."""
     max_length: int = 128
@@ -51,12 +60,23 @@ class Training:
         for name in ("batch_size", "epochs", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.patience is not None and self.patience < 1:
-            raise ValueError(f"patience must be at least 1, got {self.patience}")
-        if not 0 <= self.warmup_ratio < 1:
-            raise ValueError(f"warmup_ratio must lie in [0, 1), got {self.warmup_ratio}")
-        if self.weight_decay < 0:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
+        for name in ("patience", "eval_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        for name in ("warmup_ratio", "adam_beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if self.warmup_steps and self.warmup_ratio:
+            raise ValueError("give warmup_steps or warmup_ratio, not both")
+        for name in ("weight_decay", "warmup_steps"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        rates = (self.adam_epsilon, self.head_learning_rate)
+        if not all(rate is None or 0 < rate < math.inf for rate in rates):
+            raise ValueError(
+                "adam_epsilon and head_learning_rate must be greater than 0 and finite"
+            )
         for field in dataclasses.fields(self):
             known = get_args(field.type)
             value = getattr(self, field.name)

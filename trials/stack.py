@@ -53,8 +53,15 @@ class Stack:
         constant = self.adapter.first_block == backbone.shape.num_blocks
         self._first_tokens = first_tokens if constant and not training.backbone_dropout else None
         self._takes_turns = method.trains_backbone
-        self._optimizer = build_optimizer(self.trainable(), method.learning_rate, training)
+        head_rate = training.head_learning_rate or method.head_learning_rate
+        groups = [
+            *self.adapter.rates(method.learning_rate),
+            (list(self.head.parameters()), head_rate),
+        ]
+        self._optimizer = build_optimizer(groups, training)
         self._schedule = build_schedule(self._optimizer, training, steps_per_epoch)
+        self._rest_of_pass: list[NDArray[np.int64]] = []
+        self._num_passes = 0
 
     def train_epoch(
         self, features: Features, epoch: int, interrupt: Interrupt
@@ -64,14 +71,30 @@ class Stack:
         Raises:
             Interrupted: if `interrupt()` is true before a step.
         """
-        batches = epoch_batches(features.lengths, self.training.batch_size, epoch, self.lanes.order)
-        total_S = torch.zeros(len(self.lanes), device=self.backbone.device)
+        total_S, num_rows = torch.zeros(len(self.lanes), device=self.backbone.device), 0
         with self._active(train=True), self._seeded(epoch):
-            for rows_Sb in batches:
+            for rows_Sb in self._batches(features):
                 if interrupt():
                     raise Interrupted
                 total_S += self._step(features, rows_Sb) * rows_Sb.shape[1]
-        return total_S.double().cpu().numpy() / len(features)
+                num_rows += rows_Sb.shape[1]
+        return total_S.double().cpu().numpy() / num_rows
+
+    def _batches(self, features: Features) -> Iterator[NDArray[np.int64]]:
+        """The batches of an epoch: one pass over the data, or the next `eval_every` of passes."""
+        size, num_steps = self.training.batch_size, self.training.eval_every
+        while num_steps is None or num_steps > 0:
+            if not self._rest_of_pass:
+                self._num_passes += 1
+                self._rest_of_pass = epoch_batches(
+                    features.lengths, size, self._num_passes, self.lanes.order
+                )
+            batches = self._rest_of_pass[:num_steps]
+            self._rest_of_pass = self._rest_of_pass[len(batches) :]
+            yield from batches
+            if num_steps is None:
+                return
+            num_steps -= len(batches)
 
     @torch.no_grad()
     def predict(self, features: Features) -> NDArray[np.float64]:
@@ -93,6 +116,7 @@ class Stack:
         keep_lanes(self._optimizer, lanes)
         for part in (self.adapter, self.head, self.lanes):
             part.keep(lanes)
+        self._rest_of_pass = [rows_Sb[list(lanes)] for rows_Sb in self._rest_of_pass]
 
     def _step(self, features: Features, rows_Sb: NDArray[np.int64]) -> Tensor:
         logits_SbC = self._forward(features, rows_Sb, train=True)

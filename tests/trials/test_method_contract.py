@@ -11,7 +11,7 @@ from tiny_backbones import some_text
 from torch import Tensor
 from trial_specs import demo_spec, numbers, points_of, runs_of, stack_of
 
-from orchestrator.catalogue import parameters
+from orchestrator.fit import parameters
 from searchspaces import files
 from trials import methods
 from trials.backbones.edits import Edits, Text
@@ -20,9 +20,6 @@ from trials.methods.lanes import Lanes
 from trials.run import Bench, build_method
 from trials.stack import Stack, lane_losses
 from trials.tasks.batches import epoch_batches
-
-CHANGES_AT_START: frozenset[str] = frozenset()
-"""Methods whose fresh adapter already changes the backbone's output (none so far)."""
 
 SEEDS = (0, 1, 2)
 
@@ -67,7 +64,7 @@ def test_a_fresh_adapter_leaves_the_output_as_it_is(
     with torch.no_grad():
         plain = stack.backbone.run(text, Edits())
         same = torch.equal(stack.backbone.run(text, stack.adapter.edits(train=False)), plain)
-        assert same is (method not in CHANGES_AT_START)
+        assert same is methods.find(method).identity_at_start
         source = torch.Generator().manual_seed(5)
         weights = list(stack.adapter.trainable())
         for weight in weights:

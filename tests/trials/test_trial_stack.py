@@ -187,7 +187,7 @@ def test_half_precision_trains_and_keeps_its_weights_whole(
 def test_schedules_rise_over_the_warmup_and_stay_or_fall_to_zero() -> None:
     def rates(**protocol: object) -> list[float]:
         training = Training(epochs=2, **protocol)
-        optimizer = build_optimizer([nn.Parameter(torch.zeros(1))], 0.5, training)
+        optimizer = build_optimizer([([nn.Parameter(torch.zeros(1))], 0.5)], training)
         schedule = build_schedule(optimizer, training, steps_per_epoch=5)
         seen = []
         for _ in range(10):
@@ -208,7 +208,7 @@ def test_schedules_rise_over_the_warmup_and_stay_or_fall_to_zero() -> None:
 def test_weight_decay_is_the_optimisers_own(optimizer: str, factor: float | None) -> None:
     training = Training(optimizer=optimizer, weight_decay=0.1)
     weight = nn.Parameter(torch.tensor([2.0]))
-    stepped = build_optimizer([weight], 0.5, training)
+    stepped = build_optimizer([([weight], 0.5)], training)
     weight.grad = torch.zeros(1)
     stepped.step()
     # AdamW shrinks the weight; Adam takes the decay for a gradient, of which it keeps the sign

@@ -22,6 +22,17 @@ SIZES = {
     "intermediate_size": 64,
     "max_position_embeddings": 80,
 }
+FAMILY_OPTIONS: dict[str, dict[str, Any]] = {
+    "bert": {"type_vocab_size": 2},
+    "roberta": {"type_vocab_size": 1},
+    "deberta": {
+        "type_vocab_size": 0,
+        "pad_token_id": 1,
+        "relative_attention": True,
+        "position_biased_input": False,
+        "pos_att_type": ["c2p", "p2c"],
+    },
+}
 NOISE = 0.2
 """Deviation of every weight around its mean: no bias and no token is silently zero."""
 VOCABULARY = 400
@@ -84,13 +95,12 @@ def byte_pairs() -> PreTrainedTokenizerFast:
     )
 
 
-TOKENIZERS = {"bert": wordpiece, "roberta": byte_pairs}
+TOKENIZERS = {"bert": wordpiece, "roberta": byte_pairs, "deberta": byte_pairs}
 
 
 def noisy_model(family: str, **changes: Any) -> Any:
     """Hugging Face's own model of the family, every weight of it noisy, with its pooler."""
-    segments = {"bert": 2, "roberta": 1}[family]
-    options = {"vocab_size": VOCABULARY, "type_vocab_size": segments, **SIZES, **changes}
+    options = {"vocab_size": VOCABULARY, **SIZES, **FAMILY_OPTIONS[family], **changes}
     config = AutoConfig.for_model(family, **options)
     model = AutoModel.from_config(config)
     source = torch.Generator().manual_seed(7)

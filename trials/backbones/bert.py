@@ -2,39 +2,35 @@
 
 # N rows (lanes x batch), T tokens, D width
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from trials.backbones.backbone import Backbone
-from trials.backbones.edits import Text
-from trials.backbones.shape import Shape
+from trials.backbones.inner import Part
+from trials.backbones.shape import EMBEDDINGS, Role
+
+PATHS: dict[Role, str] = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attention_output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "ff_input": "intermediate.dense",
+    "ff_output": "output.dense",
+    "ff_norm": "output.LayerNorm",
+}
+"""Where a block has the module of a role."""
 
 
 class Bert(Backbone):
     """Absolute positions from 0, two segments, LayerNorm after the embeddings."""
 
-    @staticmethod
-    def shape_of(config: Any) -> Shape:
-        """The sizes of a `BertConfig`."""
-        return Shape(
-            family="bert",
-            width=config.hidden_size,
-            num_blocks=config.num_hidden_layers,
-            vocabulary=config.vocab_size,
-            max_tokens=config.max_position_embeddings,
-        )
-
-    @property
-    def blocks(self) -> nn.ModuleList:
-        """The layers of the encoder."""
-        return self.model.encoder.layer
-
-    @property
-    def words(self) -> nn.Embedding:
-        """The word embeddings."""
-        return self.model.embeddings.word_embeddings
-
-    def embed(self, words_NTD: Tensor, text: Text) -> Tensor:
+    def embed(self, words_NTD: Tensor, mask_NT: Tensor, types_NT: Tensor | None) -> Tensor:
         """Words, positions and segments added and normalised."""
-        return self.model.embeddings(inputs_embeds=words_NTD, token_type_ids=text.types_NT)
+        return self.model.embeddings(inputs_embeds=words_NTD, token_type_ids=types_NT)
+
+    def part(self, block: int, role: Role) -> Part:
+        """A module of its own for every role."""
+        if block == EMBEDDINGS:
+            return Part(self.model.embeddings.LayerNorm)
+        module: nn.Module = self.blocks[block].get_submodule(PATHS[role])
+        return Part(module)

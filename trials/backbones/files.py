@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.backbones.known import FAMILIES, find, location
+from trials.backbones.shape import SHAPES, Shape
 
 _READ = ("config.json", "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt")
 
@@ -52,6 +53,21 @@ def family_of(backbone: str) -> str:
     return check_family(
         backbone, known.family if known else str(_config(backbone).get("model_type"))
     )
+
+
+def shape_of(backbone: str) -> Shape:
+    """The sizes of a backbone; of a known one without its files.
+
+    Raises:
+        BackboneError: if it cannot be found, is not of a supported family, or leaves a size out.
+    """
+    known = find(backbone)
+    config = known.config if known else _config(backbone)
+    family = check_family(backbone, known.family if known else str(config.get("model_type")))
+    try:
+        return SHAPES[family](config)
+    except KeyError as error:
+        raise BackboneError(f"backbone {backbone}: its config.json has no {error}") from error
 
 
 def check_family(backbone: str, family: str) -> str:

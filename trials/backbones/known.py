@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FAMILIES = {"bert": "Bert", "roberta": "Roberta"}
+FAMILIES = {"bert": "Bert", "roberta": "Roberta", "deberta": "Deberta"}
 """Configuration's `model_type`, which is also the family's file, and its class."""
 
 
@@ -22,12 +22,18 @@ class Known:
     family: str
     """The configuration's `model_type`."""
     config: Mapping[str, Any] = field(repr=False)
-    """What its configuration says besides the family's defaults."""
+    """What its configuration says: its sizes, and what else differs from the family's defaults."""
     package: str | None = None
     """Installed package that carries the weights in its folder `model`."""
     papers: tuple[str, ...] = ()
 
 
+_BASE = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
 _ROBERTA = {
     "vocab_size": 50265,
     "max_position_embeddings": 514,
@@ -46,6 +52,8 @@ KNOWN: dict[str, Known] = {
         hub="sentence-transformers/all-MiniLM-L6-v2",
         family="bert",
         config={
+            "vocab_size": 30522,
+            "max_position_embeddings": 512,
             "hidden_size": 384,
             "num_hidden_layers": 6,
             "num_attention_heads": 12,
@@ -56,7 +64,7 @@ KNOWN: dict[str, Known] = {
     "roberta-base": Known(
         hub="FacebookAI/roberta-base",
         family="roberta",
-        config=_ROBERTA,
+        config={**_ROBERTA, **_BASE},
         papers=("aot", "id_spam"),
     ),
     "roberta-large": Known(
@@ -64,6 +72,24 @@ KNOWN: dict[str, Known] = {
         family="roberta",
         config={**_ROBERTA, **_LARGE},
         papers=("aot", "id_spam"),
+    ),
+    "deberta-xl": Known(
+        hub="microsoft/deberta-xlarge",
+        family="deberta",
+        config={
+            **_LARGE,
+            "num_hidden_layers": 48,
+            "vocab_size": 50265,
+            "max_position_embeddings": 512,
+            "type_vocab_size": 0,
+            "pad_token_id": 0,
+            "layer_norm_eps": 1e-7,
+            "relative_attention": True,
+            "max_relative_positions": -1,
+            "position_biased_input": False,
+            "pos_att_type": ["c2p", "p2c"],
+        },
+        papers=("aot",),
     ),
 }
 

@@ -18,7 +18,7 @@ from transformers.utils import logging as transformers_logging
 from trials.backbones.backbone import Backbone
 from trials.backbones.files import BackboneError, check_family, locate, unreachable
 from trials.backbones.known import FAMILIES, find
-from trials.backbones.shape import Shape
+from trials.backbones.shape import SHAPES, Shape
 
 _PARTS = {AutoConfig: "configuration", AutoModel: "weights", AutoTokenizer: "tokenizer"}
 
@@ -32,26 +32,16 @@ def read_config(backbone: str) -> Any:
     return _from_pretrained(AutoConfig, backbone)
 
 
-def shape_of(backbone: str) -> Shape:
-    """The sizes of a backbone, without its weights.
+def count_parameters(backbone: str) -> int:
+    """How many weights a backbone has, counted without allocating one.
 
     Raises:
         BackboneError: if it cannot be found, or its family is not among `FAMILIES`.
     """
     config = read_config(backbone)
-    return _family(backbone, config).shape_of(config)
-
-
-def count_parameters(backbone: str) -> int:
-    """How many weights a backbone has, counted without allocating one.
-
-    Raises:
-        BackboneError: as `shape_of`.
-    """
-    config = read_config(backbone)
-    _family(backbone, config)
+    family = _family(backbone, config)
     with torch.device("meta"):
-        model = AutoModel.from_config(config, add_pooling_layer=False)
+        model = AutoModel.from_config(config, **family.model_options)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -65,8 +55,8 @@ def load(backbone: str, device: torch.device) -> Backbone:
     transformers_logging.disable_progress_bar()
     config = _from_pretrained(AutoConfig, backbone)
     family = _family(backbone, config)
-    tokenizer = _tokenizer(backbone, family.shape_of(config))
-    model = _model(backbone)
+    tokenizer = _tokenizer(backbone, SHAPES[config.model_type](config.to_dict()))
+    model = _model(backbone, family)
     log.info("loaded backbone %s", backbone)
     return family(model.to(device), tokenizer)
 
@@ -78,11 +68,11 @@ def _family(backbone: str, config: Any) -> type[Backbone]:
     return cls
 
 
-def _model(backbone: str) -> Any:
+def _model(backbone: str, family: type[Backbone]) -> Any:
     model, report = _from_pretrained(
         AutoModel,
         backbone,
-        add_pooling_layer=False,
+        **family.model_options,
         use_safetensors=True,
         dtype=torch.float32,
         ignore_mismatched_sizes=True,

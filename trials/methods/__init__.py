@@ -10,6 +10,7 @@ METHODS = {
     "aot_fc": "AotFC",
     "fine_tuning": "FineTuning",
     "head_only": "HeadOnly",
+    "prompt_tuning": "PromptTuning",
 }
 """Name of each method, which is also its file's and its search space's, and its class."""
 

@@ -33,6 +33,8 @@ class AotFC(Method):
 
     summary: ClassVar[str] = "token biases before every block, from a small network on E"
     paper: ClassVar[str] = "aot"
+    zero_cost: ClassVar[bool] = True
+    multi_task: ClassVar[bool] = True
 
     rank: int
     """r, the width between W1 and W2."""
@@ -46,7 +48,7 @@ class AotFC(Method):
         self.require(self.rank >= 1, "rank", "at least 1")
         self.require(0 <= self.dropout < 1, "dropout", "in [0, 1)")
 
-    def build(self, shape: Shape, lanes: Lanes) -> "AotFCAdapter":
+    def build(self, shape: Shape, lanes: Lanes, words_VD: Tensor) -> "AotFCAdapter":
         """W1 normal with deviation 0.02; b1, W2, b2 zero, so that P starts at zero."""
         return AotFCAdapter(self, shape, lanes)
 
@@ -82,7 +84,7 @@ class AotFCAdapter(Adapter):
         return linear(inner_NTR, self.up_SLRD[:, block], self.up_bias_SLD[:, block])
 
     @torch.no_grad()
-    def fuse(self, backbone: "Backbone", rows_at_once: int = 8192) -> "FusedAot":
+    def fuse(self, backbone: "Backbone", rows_at_once: int = 8192) -> "FusedTables":
         """The tables P of every lane, in host memory: S x L x V x D numbers."""
         words_VD = backbone.words.weight
         tables = []
@@ -90,10 +92,10 @@ class AotFCAdapter(Adapter):
             words_SVD = chunk_VD.expand(len(self.lanes), *chunk_VD.shape)
             biases = [self.bias(block, words_SVD) for block in range(self.num_blocks)]
             tables.append(torch.stack(biases, dim=1).cpu())
-        return FusedAot(torch.cat(tables, dim=2))
+        return FusedTables(torch.cat(tables, dim=2))
 
 
-class FusedAot(Adapter):
+class FusedTables(Adapter):
     """AoT after training: one lookup and one addition before each block."""
 
     first_block = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from trials.backbones.edits import Edits
 from trials.backbones.shape import Shape
@@ -25,9 +25,12 @@ class FineTuning(Method):
 
     summary: ClassVar[str] = "every weight of the backbone (reference)"
     paper: ClassVar[str] = "aot"
+    parameter_efficient: ClassVar[bool] = False
+    zero_cost: ClassVar[bool] = True
+    multi_task: ClassVar[bool] = False
     trains_backbone: ClassVar[bool] = True
 
-    def build(self, shape: Shape, lanes: Lanes) -> Adapter:
+    def build(self, shape: Shape, lanes: Lanes, words_VD: Tensor) -> Adapter:
         """Not possible without the weights: see `attach`."""
         raise TypeError("fine-tuning needs the backbone itself")
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from trials.backbones.edits import Edits
 from trials.backbones.shape import Shape
 from trials.methods.lanes import Lanes
@@ -15,8 +17,10 @@ class HeadOnly(Method):
 
     summary: ClassVar[str] = "nothing but the head (control)"
     paper: ClassVar[str] = "control"
+    zero_cost: ClassVar[bool] = True
+    multi_task: ClassVar[bool] = True
 
-    def build(self, shape: Shape, lanes: Lanes) -> "HeadOnlyAdapter":
+    def build(self, shape: Shape, lanes: Lanes, words_VD: Tensor) -> "HeadOnlyAdapter":
         """An adapter without parameters."""
         return HeadOnlyAdapter(shape)
 

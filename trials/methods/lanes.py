@@ -7,6 +7,7 @@ N = S x b. What a lane draws depends on its seed alone, so that lane k equals th
 # S lanes, N = S x b rows, T tokens, I inputs, O outputs
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -45,6 +46,17 @@ class Lanes:
     def uniform(self, *shape: int, bound: float) -> Tensor:
         """[S, *shape] uniform numbers in [-bound, bound]."""
         return self._draw(shape, lambda out, source: out.uniform_(-bound, bound, generator=source))
+
+    def kaiming(self, *shape: int, inputs: int) -> Tensor:
+        """[S, *shape] numbers as torch's own linear layer of so many inputs starts with."""
+        return self.uniform(*shape, bound=1 / math.sqrt(inputs))
+
+    def choose(self, count: int, among: int) -> Tensor:
+        """[S, count] different whole numbers below `among`."""
+        if self.device.type == "meta":
+            return torch.empty(len(self), count, dtype=torch.long, device="meta")
+        drawn = [torch.randperm(among, generator=source)[:count] for source in self._initial]
+        return torch.stack(drawn).to(self.device)
 
     def zeros(self, *shape: int) -> Tensor:
         """[S, *shape] zeros."""
@@ -85,3 +97,8 @@ def linear(x_NTI: Tensor, weight_SIO: Tensor, bias_SO: Tensor) -> Tensor:
     x_SMI = x_NTI.reshape(lanes, -1, x_NTI.shape[-1])
     y_SMO = torch.baddbmm(bias_SO.unsqueeze(1), x_SMI, weight_SIO)
     return y_SMO.view(*x_NTI.shape[:-1], -1)
+
+
+def spread(x_S: Tensor, num_rows: int) -> Tensor:
+    """Each lane's values for all of its rows: [S, ...] -> [N, ...]."""
+    return x_S.repeat_interleave(num_rows // len(x_S), 0)

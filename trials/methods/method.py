@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, get_args
 
-from torch import nn
+from torch import Tensor, nn
 
 from trials.backbones.edits import Edits
 from trials.backbones.shape import Shape
@@ -13,6 +13,9 @@ from trials.methods.lanes import Lanes
 
 if TYPE_CHECKING:
     from trials.backbones.backbone import Backbone
+
+LEAST_TOKENS = 8
+"""A text shorter than this is none: prompts must leave it so many positions."""
 
 
 class Adapter(nn.Module):
@@ -28,6 +31,14 @@ class Adapter(nn.Module):
     def trainable(self) -> Iterator[nn.Parameter]:
         """The parameters to train."""
         return self.parameters()
+
+    def rates(self, learning_rate: float) -> list[tuple[list[nn.Parameter], float]]:
+        """The parameters in groups, each with its rate; `learning_rate` is the method's."""
+        return [(list(self.trainable()), learning_rate)]
+
+    def fuse(self, backbone: "Backbone") -> "Adapter":
+        """What gives the same outputs after training, with all discarded that can be."""
+        return self
 
     def activate(self) -> None:
         """Called before the backbone is used for this adapter."""
@@ -49,6 +60,14 @@ class Method:
     """One phrase that says what it does."""
     paper: ClassVar[str]
     """Short name of the paper that proposes it, or whose baseline it is."""
+    parameter_efficient: ClassVar[bool] = True
+    """Whether it trains a small part of what the backbone has (AoT, Table 1)."""
+    zero_cost: ClassVar[bool]
+    """Whether inference costs what the plain backbone's does, once fused (AoT, Table 1)."""
+    multi_task: ClassVar[bool]
+    """Whether one batch can serve several tasks on one backbone (AoT, Table 1)."""
+    identity_at_start: ClassVar[bool] = True
+    """Whether a fresh adapter leaves the backbone's outputs as they are."""
     trains_backbone: ClassVar[bool] = False
     """Whether the backbone's own weights change; its lanes then train one after the other."""
 
@@ -76,10 +95,34 @@ class Method:
             value = getattr(self, field)
             raise ValueError(f"{type(self).__name__}: {field} must be {domain}, got {value!r}")
 
-    def build(self, shape: Shape, lanes: Lanes) -> Adapter:
-        """A fresh adapter for a backbone of this shape."""
+    @property
+    def num_positions(self) -> int:
+        """How many of the backbone's positions prompts take from the text."""
+        return 0
+
+    @property
+    def head_learning_rate(self) -> float:
+        """Rate of the head, where the training protocol names none."""
+        return self.learning_rate
+
+    def check(self, shape: Shape) -> None:
+        """Refuse a backbone on which these hyperparameters cannot be used.
+
+        Raises:
+            ValueError: naming method, field, allowed range and value.
+        """
+        self.require_room(shape, "prompt_length")
+
+    def require_room(self, shape: Shape, field: str) -> None:
+        """Refuse prompts that leave a text no position."""
+        most = shape.max_tokens - LEAST_TOKENS
+        if self.num_positions > most:
+            self.require(False, field, f"at most {most} on this {shape.family}")
+
+    def build(self, shape: Shape, lanes: Lanes, words_VD: Tensor) -> Adapter:
+        """A fresh adapter for a backbone of this shape with these word embeddings."""
         raise NotImplementedError
 
     def attach(self, backbone: "Backbone", lanes: Lanes) -> Adapter:
         """A fresh adapter on a backbone."""
-        return self.build(backbone.shape, lanes)
+        return self.build(backbone.shape, lanes, backbone.words.weight)
