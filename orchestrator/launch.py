@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from orchestrator import catalogue, profiles, recording
+from orchestrator import catalogue, plan_rows, profiles, recording
 from orchestrator.home import Home
-from orchestrator.options import LaunchOptions, from_row
+from orchestrator.options import LaunchOptions, of_resume
 from orchestrator.plan import Plan, make_plan
 from orchestrator.running import View, open_sweep, run
 from orchestrator.store.database import open_store
@@ -109,10 +109,7 @@ def resume(sweep: SweepRow, overrides: dict[str, Any], home: Home, view: View) -
     """
     from orchestrator.cluster.connect import connected
 
-    # the limits that ended an earlier launch would end this one at once
-    unlimited = {"time_limit": None, "device_hours": None, "max_failures": None}
-    known = from_row(sweep.options, sweep.execution | unlimited)
-    options = dataclasses.replace(known, **overrides)
+    options = of_resume(sweep.options, sweep.execution, overrides)
     home.make()
     with open_sweep(home, sweep.id, create=False) as store:
         with store.read() as reader:
@@ -120,8 +117,7 @@ def resume(sweep: SweepRow, overrides: dict[str, Any], home: Home, view: View) -
             counts = reader.outcome_counts(sweep.id)
         for study in studies:
             if any(not outcome.final for outcome in counts[study.id]):
-                spec = _data_spec(study.data)
-                seen = catalogue.look_at_data(study.task, spec)
+                seen = catalogue.look_at_data(study.task, plan_rows.data_spec(study))
                 model = catalogue.look_at_backbone(study.backbone)
                 recording.check_data(study, seen | {"model": model})
         with connected(options.address) as cluster:
@@ -176,10 +172,3 @@ def _check_slot(cluster: "Cluster", options: LaunchOptions) -> None:
     from orchestrator.cluster.connect import choose_slot
 
     choose_slot(cluster, options.cpus_per_trial, options.gpus_per_trial)
-
-
-def _data_spec(data: dict[str, Any]) -> Any:
-    from trials.spec import DataSpec
-
-    fields = {field.name for field in dataclasses.fields(DataSpec)}
-    return DataSpec(**{key: value for key, value in data.items() if key in fields})

@@ -91,6 +91,7 @@ EXECUTION = frozenset(
         "repeats",
     )
 )
+_LIMITS = frozenset(("time_limit", "device_hours", "max_failures"))
 SEARCHES = ("random", "grid", "tpe")
 SCHEDULERS = ("asha", "none")
 _LEAST: dict[str, tuple[float, bool]] = {
@@ -193,6 +194,17 @@ def from_row(options: dict[str, Any], execution: dict[str, Any]) -> LaunchOption
         if name in FIELDS
     }
     return LaunchOptions(**values)
+
+
+def of_resume(
+    options: dict[str, Any], execution: dict[str, Any], overrides: dict[str, Any]
+) -> LaunchOptions:
+    """The options of a sweep's row, for another launch of it that sets some anew.
+
+    The limits of the launch before are dropped: those that ended it would end this one at once.
+    """
+    kept = {name: value for name, value in execution.items() if name not in _LIMITS}
+    return dataclasses.replace(from_row(options, kept), **overrides)
 
 
 FIELDS = frozenset(field.name for field in dataclasses.fields(LaunchOptions))

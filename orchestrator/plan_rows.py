@@ -81,7 +81,6 @@ def trial_spec(study: StudyRow, trial_id: str, values: Assignment) -> TrialSpec:
     """What a worker is given to train an assignment of a study."""
     training = Training(**study.space_definition["training"])
     protocol: dict[str, Any] = {k: v for k, v in values.items() if k in TRAINING_FIELDS}
-    data_fields = {field.name for field in dataclasses.fields(DataSpec)}
     return TrialSpec(
         trial=trial_id,
         task=study.task,
@@ -90,5 +89,11 @@ def trial_spec(study: StudyRow, trial_id: str, values: Assignment) -> TrialSpec:
         hyperparameters={k: v for k, v in values.items() if k not in TRAINING_FIELDS},
         training=dataclasses.replace(training, **protocol),
         seeds=tuple(study.seeds),
-        data=DataSpec(**{k: v for k, v in study.data.items() if k in data_fields}),
+        data=data_spec(study),
     )
+
+
+def data_spec(study: StudyRow) -> DataSpec:
+    """Where the rows of a study come from, out of all that is recorded of them."""
+    fields = {field.name for field in dataclasses.fields(DataSpec)}
+    return DataSpec(**{k: v for k, v in study.data.items() if k in fields})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.cluster.connect import Cluster
     from orchestrator.core import Core
     from orchestrator.live import Live
+    from orchestrator.tracking import Tracker
 
 TRACKING_SECONDS = 30.0
 """How long the end of a launch waits for the tracker to deliver what is left."""
@@ -53,7 +54,6 @@ def run(
     from orchestrator.cluster.connect import choose_slot, num_workers
     from orchestrator.cluster.driver import Limits, drive
     from orchestrator.core import Core
-    from orchestrator.summaries import draw_studies
     from orchestrator.tracking import Tracker
 
     slot = choose_slot(cluster, options.cpus_per_trial, options.gpus_per_trial)
@@ -64,7 +64,6 @@ def run(
     core = Core(store, name, devices_per_trial=slot.devices, on_end=view.ended)
     tracker = Tracker(home.store_url, name, home.tracking_uri, home.artifacts)
     tracker.start()
-    state = "interrupted"
     try:
         ending = drive(
             core,
@@ -74,11 +73,34 @@ def run(
             Limits(options.time_limit, options.device_hours, options.max_failures),
             view.following(core),
         )
-        state = ending.reason
         if ending.reason != "finished":
             view.say(f"{ending.words}; go on with: orchestrate resume {name}")
-    finally:
-        picture = picture_path(home, name)
+    except BaseException as error:
+        try:
+            _end(store, name, "interrupted", started, home, tracker, view)
+        except Exception as second:  # noqa: BLE001 - it must not hide why the launch failed
+            error.add_note(
+                f"and then, at the end of sweep {name}: {type(second).__name__}: {second}"
+            )
+        raise
+    _end(store, name, ending.reason, started, home, tracker, view)
+    return ending.reason
+
+
+def _end(
+    store: Store,
+    name: str,
+    state: str,
+    started: float,
+    home: Home,
+    tracker: "Tracker",
+    view: View,
+) -> None:
+    """Record how the driver let go of a sweep, draw it, and give the tracker time for the rest."""
+    from orchestrator.summaries import draw_studies
+
+    picture = picture_path(home, name)
+    try:
         with store.write() as tx:
             recording.end(tx, name, state, time.time() - started)
         with store.read() as reader:
@@ -87,10 +109,10 @@ def run(
             draw_studies(reader, sweep, reader.studies(name), picture)
         with store.write() as tx:
             messages.sweep_ended(tx, name, state, [str(picture)], time.time())
+    finally:
         left = tracker.close(TRACKING_SECONDS)
-        if left:
-            view.say(f"{left} messages wait for MLflow; the next launch of the sweep sends them")
-    return state
+    if left:
+        view.say(f"{left} messages wait for MLflow; the next launch of the sweep sends them")
 
 
 def deliver(home: Home, name: str) -> None:

@@ -1,8 +1,10 @@
 """What `orchestrate doctor` looks at, each with what to do if it is not well."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from orchestrator.home import Home, home
@@ -21,23 +23,16 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Every check in turn; one that raises is a finding too."""
-    place = home()
-    checks: dict[str, Callable[[Home], str]] = {
-        "install": _install,
-        "device": _device,
-        "ray": _ray,
-        "home folder": _home,
-        "disk": _disk,
-        "database": _database,
-        "mlflow": _mlflow,
-        "backbone": _backbone,
-    }
-    for what, check in checks.items():
-        try:
-            yield Finding(what, True, check(place))
-        except Exception as error:  # noqa: BLE001 - the check's job is to say what is wrong
-            yield Finding(what, False, " ".join(str(error).split()) or type(error).__name__)
+    """Every check in turn."""
+    return map(examine_one, CHECKS)
+
+
+def examine_one(what: str) -> Finding:
+    """One check; an error that it raises is a finding too."""
+    try:
+        return Finding(what, True, CHECKS[what](home()))
+    except Exception as error:  # noqa: BLE001 - the check's job is to say what is wrong
+        return Finding(what, False, " ".join(str(error).split()) or type(error).__name__)
 
 
 def _install(place: Home) -> str:
@@ -62,7 +57,7 @@ def _ray(place: Home) -> str:
     from orchestrator.cluster.connect import connected
 
     with connected(None) as cluster:
-        return f"a local cluster starts: {cluster.cpus:g} CPUs, {cluster.gpus:g} GPUs"
+        return f"Ray runs on {cluster.words}: {cluster.cpus:g} CPUs, {cluster.gpus:g} GPUs"
 
 
 def _home(place: Home) -> str:
@@ -71,6 +66,7 @@ def _home(place: Home) -> str:
 
 
 def _disk(place: Home) -> str:
+    place.make()
     free = shutil.disk_usage(place.folder).free
     if free < LEAST_FREE_BYTES:
         raise RuntimeError(f"only {free / 1e9:.1f} GB free at {place.folder}; free some space")
@@ -80,17 +76,47 @@ def _disk(place: Home) -> str:
 def _database(place: Home) -> str:
     from orchestrator.store.database import open_store
 
-    with open_store(place.store_url, create=True) as store, store.read() as reader:
+    with (
+        _named_by("ORCHESTRATE_DB", place),
+        open_store(place.store_url, create=True) as store,
+        store.read() as reader,
+    ):
         return f"{store!r} opens, {len(reader.sweeps())} sweeps"
 
 
 def _mlflow(place: Home) -> str:
     from orchestrator.tracking import reach
 
-    return reach(place.tracking_uri)
+    with _named_by("MLFLOW_TRACKING_URI", place):
+        return reach(place.tracking_uri)
+
+
+@contextmanager
+def _named_by(variable: str, place: Home) -> Iterator[None]:
+    """Ends what is wrong with what a variable names in what to do; without it, home holds it."""
+    if not os.environ.get(variable):
+        place.make()
+    try:
+        yield
+    except Exception as error:
+        if not os.environ.get(variable):
+            raise
+        raise RuntimeError(f"{error}; is {variable} right, and what it names running?") from error
 
 
 def _backbone(place: Home) -> str:
     from orchestrator import catalogue
 
     return f"minilm is at hand, fingerprint {catalogue.look_at_backbone('minilm')[:12]}"
+
+
+CHECKS: dict[str, Callable[[Home], str]] = {
+    "install": _install,
+    "device": _device,
+    "ray": _ray,
+    "home folder": _home,
+    "disk": _disk,
+    "database": _database,
+    "mlflow": _mlflow,
+    "backbone": _backbone,
+}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.errors import Refused
+from orchestrator.reachable import check_listens
 
 _TUNE_SETTINGS = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -22,7 +23,7 @@ _TUNE_SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
 }
-LOCAL = "127.0.0.1"
+_LOCAL_CLUSTER = {"address": "local", "include_dashboard": True}
 _FOR_WORKERS = (
     "HF_HOME",
     "HF_HUB_CACHE",
@@ -69,14 +70,20 @@ def connected(address: str | None) -> Iterator[Cluster]:
     Raises:
         Refused: if there is no cluster at the address, or it does not take the token.
     """
+    where = f"--address {address}" if address else f"RAY_ADDRESS {os.environ.get('RAY_ADDRESS')}"
+    address = address or os.environ.get("RAY_ADDRESS")
     os.environ.update(_TUNE_SETTINGS)
+    if not address:
+        # read on import: else Ray takes the machine's outer address and listens on every one
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     import ray
 
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    address = address or os.environ.get("RAY_ADDRESS")
     # without an address Ray would look for a cluster of somebody else's on this machine
-    place: dict[str, Any] = {"address": address} if address else _local_cluster()
+    place: dict[str, Any] = {"address": address} if address else _LOCAL_CLUSTER
     try:
+        if address:
+            check_listens(address)
         with _without_stderr():
             context = ray.init(
                 **place,
@@ -85,11 +92,12 @@ def connected(address: str | None) -> Iterator[Cluster]:
                 runtime_env={"env_vars": _worker_variables()},
                 namespace="orchestrate",
             )
-    except (ConnectionError, ValueError, TimeoutError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        where = f"--address {address}" if address else "a local Ray cluster"
         raise Refused(
             f"{where}: cannot connect ({reason}); is it running, and is RAY_AUTH_TOKEN its token?"
+            if address
+            else f"a local Ray cluster cannot start ({reason}); can HOME and /tmp be written?"
         ) from error
     try:
         resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray's
@@ -115,10 +123,6 @@ def _without_stderr() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def _local_cluster() -> dict[str, Any]:
-    return {"address": "local", "include_dashboard": True, "_node_ip_address": LOCAL}
 
 
 def _worker_variables() -> dict[str, str]:

@@ -17,7 +17,7 @@ from ray.exceptions import RayActorError, RayTaskError
 from ray.tune.execution.placement_groups import PlacementGroupFactory
 
 from orchestrator.cluster.connect import Slot
-from orchestrator.cluster.hooks import Judge, Session, Source
+from orchestrator.cluster.hooks import Judge, Session, Source, Unpicklable
 from orchestrator.cluster.stop_flag import make_flag
 from orchestrator.cluster.worker import TrialWorker
 from orchestrator.core import Core
@@ -58,7 +58,7 @@ class Limits:
         return None
 
 
-class Watch:
+class Watch(Unpicklable, tune.Stopper):
     """Decides when to wind down: signals, a request by `orchestrate stop`, limits."""
 
     def __init__(
@@ -166,7 +166,7 @@ def _run(session: Session, watch: Watch, slot: Slot) -> None:
             name="sweep",
             search_alg=Source(session),
             scheduler=Judge(session),
-            stop=_stopper(watch),
+            stop=watch,
             resources_per_trial=PlacementGroupFactory([slot.bundle]),
             reuse_actors=True,
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
@@ -174,23 +174,6 @@ def _run(session: Session, watch: Watch, slot: Slot) -> None:
             verbose=0,
             storage_path=scratch,
         )
-
-
-def _stopper(watch: Watch) -> Any:
-    class Stopper(tune.Stopper):
-        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-            return watch(trial_id, result)
-
-        def stop_all(self) -> bool:
-            return watch.stop_all()
-
-        def __deepcopy__(self, memo: object) -> Any:
-            return self
-
-        def __reduce__(self) -> tuple[type, tuple[()]]:
-            return (object, ())
-
-    return Stopper()
 
 
 def _tolerate_memory_monitor() -> None:

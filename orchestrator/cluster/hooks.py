@@ -20,7 +20,7 @@ DROP_AT = 64
 """Finished trials are let go of in groups of this size."""
 
 
-class _Unpicklable:
+class Unpicklable:
     """Keeps Tune from copying or pickling what holds the database."""
 
     def __deepcopy__(self, memo: object) -> Any:
@@ -30,7 +30,7 @@ class _Unpicklable:
         return (object, ())
 
 
-class Session(_Unpicklable):
+class Session(Unpicklable):
     """What the hooks share: the core, which trials are out, and whether to wind down."""
 
     def __init__(self, core: Core, num_workers: int, worker_config: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ class OurTrial(Trial):
         super().handle_error(exc)
 
 
-class Source(_Unpicklable, SearchAlgorithm):
+class Source(Unpicklable, SearchAlgorithm):
     """Hands out as many trials as there are workers: a spare one would starve behind newer ones."""
 
     def __init__(self, session: Session) -> None:
@@ -119,7 +119,7 @@ def _share_folder(trial: Any) -> None:
     trial.relative_logdir = trial.storage.trial_dir_name = "trials"
 
 
-class Judge(_Unpicklable, TrialScheduler):
+class Judge(Unpicklable, TrialScheduler):
     """Enters every result with the core and passes its decision on."""
 
     def __init__(self, session: Session) -> None:

@@ -34,7 +34,7 @@ def parse_url(text: str) -> URL:
     """The database's URL with its driver filled in; StoreError unless it is one we support."""
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter for a port that is no number
         raise StoreError(f"the database's URL cannot be read; {KNOWN}") from None
     backend = url.get_backend_name()
     if backend == "postgresql":

@@ -9,6 +9,7 @@ import mlflow
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
+from orchestrator.reachable import check_listens
 from orchestrator.tracking.addresses import printable, redacted
 from orchestrator.tracking.errors import TrackingError
 
@@ -98,8 +99,18 @@ def _local_file(tracking_uri: str) -> Path | None:
 @contextmanager
 def _in_our_words(tracking_uri: str) -> Iterator[None]:
     try:
+        if not tracking_uri.startswith("http"):  # which may go by a proxy, and fails fast
+            check_listens(tracking_uri)
         yield
     except Exception as error:  # noqa: BLE001 - MLflow has no one class for being out of reach
         # the cause is dropped: it may quote the address with its password
-        reason = redacted(str(error), tracking_uri)
+        reason = redacted(_reason(error), tracking_uri)
         raise TrackingError(f"MLflow at {printable(tracking_uri)}: {reason}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What the system said where clients wrapped it in pages of their own; else the error."""
+    cause: BaseException = error
+    while below := cause.__cause__ or cause.__context__:
+        cause = below
+    return cause.strerror if isinstance(cause, OSError) and cause.strerror else str(error)

@@ -12,6 +12,7 @@ from orchestrator.core import Claim, Core
 from orchestrator.outcome import Outcome
 from orchestrator.store.database import Store
 from orchestrator.store.rows import DecisionRow, RunRow, StudyRow, SweepRow, TrialRow
+from orchestrator.store.writing import Transaction
 from trials.spec import EvalPoint, RunPoint, RunState
 
 EPOCHS = 9
@@ -56,30 +57,34 @@ def study(name: str = "aot_fc-rte", sweep: str = "small", **columns: Any) -> Stu
     return replace(STUDY, id=f"{sweep}/{name}", sweep_id=sweep, **columns)
 
 
-def enter(store: Store, *studies: StudyRow) -> None:
-    """Write a sweep of these studies, its trials pending."""
+def enter(store: Store, *studies: StudyRow, **columns: Any) -> None:
+    """Write a sweep of these studies, its trials pending; `columns` are the sweep's."""
+    sweep = SweepRow(id=studies[0].sweep_id, options={}, profile="demo", created_at=1000.0)
     with store.write() as tx:
-        tx.add_sweep(
-            SweepRow(id=studies[0].sweep_id, options={}, profile="demo", created_at=1000.0)
-        )
+        tx.add_sweep(replace(sweep, **columns))
         for row in studies:
             tx.add_study(row)
-            trials = [
-                TrialRow(
-                    id=f"{row.id}/{k}",
-                    study_id=row.id,
-                    k=k,
-                    hyperparameters=(
-                        None
-                        if row.searcher == "tpe"
-                        else {"learning_rate": 10.0**-k, "rank": k + 1, "batch_size": 8}
-                    ),
-                    hash=None if row.searcher == "tpe" else f"hash {k}",
-                )
-                for k in range(row.num_trials)
-            ]
-            tx.add_trials(trials)
-            tx.add_runs(RunRow(trial_id=t.id, seed=seed) for t in trials for seed in row.seeds)
+            add_trials(tx, row)
+
+
+def add_trials(tx: Transaction, row: StudyRow, first: int = 0) -> None:
+    """Write a study's trials from number `first`; TPE is to choose their values."""
+    trials = [
+        TrialRow(
+            id=f"{row.id}/{k}",
+            study_id=row.id,
+            k=k,
+            hyperparameters=(
+                None
+                if row.searcher == "tpe"
+                else {"learning_rate": 10.0**-k, "rank": k + 1, "batch_size": 8}
+            ),
+            hash=None if row.searcher == "tpe" else f"hash {k}",
+        )
+        for k in range(first, row.num_trials)
+    ]
+    tx.add_trials(trials)
+    tx.add_runs(RunRow(trial_id=t.id, seed=seed) for t in trials for seed in row.seeds)
 
 
 def point(

@@ -13,6 +13,7 @@ from orchestrator.options import (
     LaunchOptions,
     from_row,
     names,
+    of_resume,
     option,
     read_file,
     seconds,
@@ -94,6 +95,16 @@ def test_a_row_s_values_make_the_options_again() -> None:
     options = LaunchOptions(space=("a", "b"), tasks=("rte",), trials=3, workers=2, name="n")
     stored = options.identity | {"space": ["a", "b"], "tasks": ["rte"], "space_definitions": "x"}
     assert from_row(stored, options.execution) == options
+
+
+def test_a_resume_drops_the_limits_of_the_launch_before_and_keeps_the_rest() -> None:
+    launched = LaunchOptions(
+        trials=7, workers=2, address="auto", time_limit=60, device_hours=0.5, max_failures=3
+    )
+    resumed = of_resume(launched.identity, launched.execution, {"device_hours": 2.0})
+    assert resumed == LaunchOptions(trials=7, workers=2, address="auto", device_hours=2.0)
+    again = of_resume(launched.identity, resumed.execution, {"workers": 1})
+    assert again == LaunchOptions(trials=7, workers=1, address="auto")
 
 
 def test_names_in_a_comma_list() -> None:

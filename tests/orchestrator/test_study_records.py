@@ -2,35 +2,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from small_sweeps import study
 
 from orchestrator.evp import Curve, evp
 from orchestrator.evp.records import TrialRecord
 from orchestrator.notes import note_of
 from orchestrator.outcome import Outcome
-from orchestrator.store.rows import StudyRow, TrialRow
+from orchestrator.store.rows import TrialRow
 from orchestrator.study_records import study_record
 
-STUDY = StudyRow(
-    id="glue/lora-rte",
-    sweep_id="glue",
-    position=0,
-    space="lora@demo",
-    method="lora",
-    task="rte",
-    backbone="minilm",
-    metric="accuracy",
-    maximize=True,
-    worst=0.0,
-    ceiling=1.0,
-    num_trials=2,
-    seeds=[0, 1, 2],
-    max_epochs=4,
-    searcher="random",
-    search_seed=0,
-    scheduler="asha",
-    space_definition={},
-    data={"source": "demo", "limit_train": None, "limit_eval": None},
-)
+STUDY = study(num_trials=2, seeds=[0, 1, 2])
 TRIALS = [
     TrialRow(
         id=f"{STUDY.id}/{k}",
@@ -47,7 +28,7 @@ TRIALS = [
 
 def test_a_record_holds_what_the_rows_say() -> None:
     record = study_record(STUDY, TRIALS)
-    assert (record.name, record.num_trials, record.num_seeds) == ("glue/lora-rte", 2, 3)
+    assert (record.name, record.num_trials, record.num_seeds) == ("small/aot_fc-rte", 2, 3)
     assert (record.searcher, record.scheduler, record.grid_size) == ("random", "asha", None)
     assert record.trials[0] == TrialRecord(
         assignment=0, outcome=Outcome.COMPLETED, score=0.5, epochs=4, device_seconds=2.5

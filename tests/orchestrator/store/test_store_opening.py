@@ -75,6 +75,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     [
         f"mysql://me:{PASSWORD}@host/db",
         f"me:{PASSWORD}@host",
+        f"postgresql://me:{PASSWORD}@host:port/db",
         "sqlite://",
         "sqlite:///:memory:",
         "sqlite:////tmp/x.db?mode=ro",

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 from seen_runs import Seen
-from tracked_sweep import COLA, RTE, add_trials, drive, take_up
+from small_sweeps import add_trials
+from tracked_sweep import COLA, RTE, drive, take_up
 from tracker_fixtures import NewTracker
 
 from orchestrator.outcome import Outcome
@@ -84,8 +85,9 @@ def test_parameters_are_flat(store: Store, local: str, track: NewTracker) -> Non
     assert runs[TRIAL].data.params == {
         "k": "0",
         "seeds": "0",
-        "learning_rate": "0.001",
-        "rank": "8",
+        "learning_rate": "1.0",
+        "rank": "1",
+        "batch_size": "8",
     }
 
 
@@ -187,7 +189,7 @@ def test_a_study_that_grew_gets_a_new_curve(store: Store, local: str, track: New
     assert track(local).close(60) == 0
     with store.write() as tx:
         tx.update_study(RTE.id, num_trials=2)
-        add_trials(tx, RTE, [1])
+        add_trials(tx, replace(RTE, num_trials=2), first=1)
     grown = take_up(store, 3000)
     grown.start()
     grown.train(0.75)

@@ -1,43 +1,30 @@
 """A sweep whose trials the real core drives, so that the outbox fills as in a launch."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+import small_sweeps
+
 from orchestrator import messages
 from orchestrator.core import Claim, Core
 from orchestrator.store.database import Store
-from orchestrator.store.rows import RunRow, StudyRow, SweepRow, TrialRow
-from orchestrator.store.writing import Transaction
+from orchestrator.store.rows import StudyRow
 from trials.spec import EvalPoint, RunPoint
 
-SWEEP = SweepRow(
-    id="glue-lora",
-    state="running",
-    options={"space": ["lora"], "tasks": ["rte", "cola"], "trials": 3, "patience": None},
-    profile="demo",
-    created_at=1000.0,
-)
-RTE = StudyRow(
-    id="glue-lora/lora-rte",
-    sweep_id="glue-lora",
-    position=0,
+RTE = small_sweeps.study(
+    name="lora-rte",
+    sweep="glue-lora",
     space="lora@demo",
     method="lora",
-    task="rte",
-    backbone="minilm",
-    metric="accuracy",
-    maximize=True,
-    worst=0.0,
-    ceiling=1.0,
     num_trials=3,
-    seeds=[0],
     max_epochs=4,
-    searcher="random",
-    search_seed=0,
     scheduler="none",
-    space_definition={"training": {"optimizer": "adamw", "epochs": 4}},
+    grace=None,
+    eta=None,
+    space_definition=small_sweeps.STUDY.space_definition
+    | {"training": {"optimizer": "adamw", "epochs": 4}},
     data={"source": "demo", "limit_train": 100},
 )
 COLA = replace(RTE, id="glue-lora/lora-cola", position=1, task="cola")
@@ -53,11 +40,11 @@ class Driven:
 
     def start(self) -> None:
         with self.store.write() as tx:
-            messages.sweep_started(tx, SWEEP.id, self.now())
+            messages.sweep_started(tx, RTE.sweep_id, self.now())
 
     def end(self, state: str, pictures: Sequence[str] = ()) -> None:
         with self.store.write() as tx:
-            messages.sweep_ended(tx, SWEEP.id, state, list(pictures), self.now())
+            messages.sweep_ended(tx, RTE.sweep_id, state, list(pictures), self.now())
 
     def claim(self) -> Claim:
         claim = self.core.claim()
@@ -88,28 +75,17 @@ class Driven:
 
     def say(self, kind: str, payload: dict[str, Any], at: float | None = None) -> None:
         with self.store.write() as tx:
-            tx.add_outbox(SWEEP.id, kind, payload, self.now() if at is None else at)
+            tx.add_outbox(RTE.sweep_id, kind, payload, self.now() if at is None else at)
 
     def left(self) -> int:
         with self.store.read() as reader:
-            return reader.outbox_count(SWEEP.id)
-
-
-def add_trials(tx: Transaction, study: StudyRow, numbers: Iterable[int]) -> None:
-    for k in numbers:
-        values = {"learning_rate": 0.001 * (k + 1), "rank": 8}
-        row = TrialRow(id=f"{study.id}/{k}", study_id=study.id, k=k, hyperparameters=values)
-        tx.add_trials([row])
-        tx.add_runs([RunRow(trial_id=row.id, seed=0)])
+            return reader.outbox_count(RTE.sweep_id)
 
 
 def drive(store: Store, *studies: StudyRow) -> Driven:
     """Enter the sweep with these studies and take it up."""
-    with store.write() as tx:
-        tx.add_sweep(SWEEP)
-        for study in studies:
-            tx.add_study(study)
-            add_trials(tx, study, range(study.num_trials))
+    options = {"space": ["lora"], "tasks": ["rte", "cola"], "trials": 3, "patience": None}
+    small_sweeps.enter(store, *studies, state="running", options=options)
     return take_up(store, 2000)
 
 
@@ -120,4 +96,4 @@ def take_up(store: Store, since: int) -> Driven:
     def now() -> float:
         return float(next(ticks))
 
-    return Driven(store, Core(store, SWEEP.id, clock=now), now)
+    return Driven(store, Core(store, RTE.sweep_id, clock=now), now)
