@@ -23,6 +23,10 @@ class MethodInfo:
     name: str
     summary: str
     paper: str
+    parameter_efficient: bool
+    zero_cost: bool
+    multi_task: bool
+    joins_weights: bool
     hyperparameters: dict[str, str]
     """Field -> its default as text, or "required"."""
 
@@ -53,7 +57,11 @@ def method_info(name: str) -> MethodInfo:
         field.name: "required" if field.default is dataclasses.MISSING else repr(field.default)
         for field in dataclasses.fields(cls)
     }
-    return MethodInfo(name=name, summary=cls.summary, paper=cls.paper, hyperparameters=fields)
+    own = {"name", "hyperparameters"}
+    about = {
+        f.name: getattr(cls, f.name) for f in dataclasses.fields(MethodInfo) if f.name not in own
+    }
+    return MethodInfo(name=name, hyperparameters=fields, **about)
 
 
 def task_names() -> list[str]:

@@ -16,29 +16,36 @@ def parameters(
     """
     import torch
 
-    from trials.backbones.files import shape_of
-    from trials.head import Head
     from trials.methods.lanes import Lanes
 
     with as_refusal():
-        shape = shape_of(backbone)
+        sizes = shape(backbone)
         method = method_class(name)(**hyperparameters)
-        method.check(shape)
+        method.check(sizes)
         lanes = Lanes([0], torch.device("meta"))
-        head = sum(p.numel() for p in Head(shape.width, num_outputs, lanes).parameters())
+        head = _head(sizes.width, num_outputs, lanes) if sizes.has_head else 0
         if method.trains_backbone:
             from trials.backbones.load import count_parameters
 
             return count_parameters(backbone), head
-        adapter = method.build(
-            shape, lanes, torch.empty(shape.vocabulary, shape.width, device="meta")
-        )
+        words_VD = torch.empty(sizes.vocabulary, sizes.width, device="meta")
+        adapter = method.build(sizes, lanes, words_VD)
         return sum(p.numel() for p in adapter.parameters()), head
 
 
-def check_fit(method: str, hyperparameters: Mapping[str, Any], backbone: str) -> None:
-    """Refuse hyperparameters that a backbone's sizes do not allow, before anything is loaded."""
+def _head(width: int, num_outputs: int, lanes: Any) -> int:
+    from trials.head import Head
+
+    return sum(p.numel() for p in Head(width, num_outputs, lanes).parameters())
+
+
+def shape(backbone: str) -> Any:
+    """The sizes of a backbone.
+
+    Raises:
+        Refused: if it cannot be found or has none that we know.
+    """
     from trials.backbones.files import shape_of
 
     with as_refusal():
-        method_class(method)(**hyperparameters).check(shape_of(backbone))
+        return shape_of(backbone)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator import asha, catalogue
+from orchestrator import asha, catalogue, fit
 from orchestrator.errors import Refused
 from orchestrator.names import check_name, generated
 from orchestrator.options import LaunchOptions
@@ -123,11 +123,14 @@ def _study(
     options: LaunchOptions, file: files.SpaceFile, section: str, label: str, task: str
 ) -> Study:
     assert options.backbone is not None
-    space = file.space(section, task=task, family=catalogue.family(options.backbone))
+    family = catalogue.family(options.backbone)
+    space = file.space(section, task=task, family=family, backbone=options.backbone)
     check_space(space)
     training = _training(space, options)
     grid_size = _grid_size(space) if options.search == "grid" else None
-    sizes = [size for size in (options.trials, grid_size) if size is not None]
+    # a second trial of the only assignment would give the same numbers
+    most = 1 if space.is_single else grid_size
+    sizes = [size for size in (options.trials, most) if size is not None]
     study = Study(
         space=space,
         task=task,
@@ -138,8 +141,9 @@ def _study(
         grid_size=grid_size,
         label=check_name(f"{label}-{task}", f"search space {file.path.name}: {label}-{task}"),
     )
+    shape = fit.shape(options.backbone)
     for values in _assignments(study, options):
-        check_assignment(space, values)
+        check_assignment(space, values, shape)
     if options.scheduler == "asha":
         asha.rungs(options.grace, options.eta, training.epochs)
     return study

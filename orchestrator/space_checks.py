@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from orchestrator import catalogue
 from orchestrator.errors import Refused
 from searchspaces.distributions import Choice, Distribution, Integer, Range, Scalar
 from searchspaces.space import Assignment, Space
 from trials.spec import TRAINING_FIELDS, Training
+
+if TYPE_CHECKING:
+    from trials.backbones.shape import Shape
 
 
 def check_space(space: Space) -> None:
@@ -41,17 +44,21 @@ def make_training(space: Space, **changed: Scalar) -> Training:
         raise Refused(f"{where}: {error}") from error
 
 
-def check_assignment(space: Space, values: Assignment) -> None:
-    """Refuse an assignment that the method or the protocol would not take."""
+def check_assignment(space: Space, values: Assignment, shape: "Shape") -> None:
+    """Refuse an assignment that the method, the protocol or a backbone so shaped would not take."""
     own = {key: value for key, value in values.items() if key not in TRAINING_FIELDS}
     protocol = {key: value for key, value in values.items() if key in TRAINING_FIELDS}
     method = catalogue.method_class(space.method)
     _check_types(f"space {space.name}", method, own)
     try:
-        method(**own)
+        method(**own).check(shape)
     except ValueError as error:
         raise Refused(f"space {space.name}: {error}") from error
-    make_training(space, **protocol)
+    training = make_training(space, **protocol)
+    if training.precision == "bf16" and not shape.takes_bf16:
+        raise Refused(
+            f"space {space.name}, training: precision must be fp32 on {shape.family}, got bf16"
+        )
 
 
 def probes(space: Space) -> Iterator[Assignment]:

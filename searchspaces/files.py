@@ -38,8 +38,8 @@ class SpaceFile:
             (name for name in preferred if name in self.sections), next(iter(self.sections))
         )
 
-    def space(self, section: str, *, task: str, family: str) -> Space:
-        """The space of a section for one task and backbone family, its `when` parts applied."""
+    def space(self, section: str, *, task: str, family: str, backbone: str = "") -> Space:
+        """The space of a section for one task, family and backbone, its `when` parts applied."""
         definition = self.sections[section]
         merged: dict[str, dict[str, Any]] = {
             "space": dict(definition.get("space", {})),
@@ -47,7 +47,7 @@ class SpaceFile:
         }
         seeds = definition.get("seeds")
         for case in definition.get("when", ()):
-            if _applies(case, task=task, family=family):
+            if _applies(case, task=task, family=family, backbone=backbone):
                 seeds = case.get("seeds", seeds)
                 for part in merged:
                     merged[part] |= case.get(part, {})
@@ -103,6 +103,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 _SECTION_KEYS = {"source", "space", "training", "seeds", "when"}
+_CASES = ("task", "family", "backbone")
+"""What a `when` case may depend on, each a list of names."""
 
 
 def _check(path: Path, content: dict[str, Any]) -> SpaceFile:
@@ -140,15 +142,14 @@ def _check_section(where: str, definition: object) -> None:
 def _check_case(file: SpaceFile, section: str, case: object) -> None:
     where = f"{file.path.name}, section {section!r}, key 'when'"
     if not isinstance(case, dict):
-        raise SpaceError(f"{where}: needs task or family, and space or training")
-    _known_keys(where, case, {"task", "family", "space", "training", "seeds"})
-    for key in ("task", "family"):
+        raise SpaceError(f"{where}: needs task, family or backbone, and space or training")
+    _known_keys(where, case, {*_CASES, "space", "training", "seeds"})
+    for key in _CASES:
         if key in case and not (isinstance(case[key], list) and case[key]):
             raise SpaceError(f"{where}: {key} needs a list of names, got {case[key]!r}")
-    if not {"task", "family"} & case.keys():
-        raise SpaceError(f"{where}: a case needs task or family")
-    task, family = (case.get(key, [""])[0] for key in ("task", "family"))
-    file.space(section, task=task, family=family)
+    if not case.keys() & set(_CASES):
+        raise SpaceError(f"{where}: a case needs task, family or backbone")
+    file.space(section, **{key: case.get(key, [""])[0] for key in _CASES})
 
 
 def _known_keys(where: str, content: dict[str, Any], known: set[str]) -> None:
@@ -157,8 +158,8 @@ def _known_keys(where: str, content: dict[str, Any], known: set[str]) -> None:
         raise SpaceError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}")
 
 
-def _applies(case: dict[str, Any], *, task: str, family: str) -> bool:
-    return task in case.get("task", [task]) and family in case.get("family", [family])
+def _applies(case: dict[str, Any], **names: str) -> bool:
+    return all(name in case.get(key, [name]) for key, name in names.items())
 
 
 def _distribution(where: str, key: str, definition: object) -> Distribution:

@@ -59,6 +59,12 @@ class Space:
         """
         return int(np.prod([len(axis) for axis in self._axes()], dtype=np.int64))
 
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one assignment only."""
+        single = all(len(values.cells() or (0, 0)) == 1 for values in self.free.values())
+        return single and all(len(group) == 1 for group in self.tied)
+
     def grid_cell(self, seed: int, k: int) -> Assignment:
         """Cell k of the full grid, its cells in a seeded random order."""
         axes = self._axes()

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from trials import methods
-from trials.activations import FirstTokens
+from trials.activations import Activations
 from trials.backbones.backbone import Backbone
 from trials.backbones.edits import Edits, Text
 from trials.backbones.load import load
@@ -29,7 +29,7 @@ class Loaded:
     """A backbone with what is kept for it."""
 
     backbone: Backbone
-    first_tokens: FirstTokens
+    activations: Activations
 
 
 class Bench:
@@ -50,7 +50,7 @@ class Bench:
             self._features.clear()
             self._loaded = None  # let go of the old one first: two may not fit
             backbone = load(name, self.device)
-            self._loaded, self._name = Loaded(backbone, FirstTokens(backbone)), name
+            self._loaded, self._name = Loaded(backbone, Activations(backbone)), name
             self.num_loads += 1
         return self._loaded
 
@@ -125,11 +125,12 @@ def build_trainer(spec: TrialSpec, bench: Bench, interrupt: Interrupt) -> Traine
     steps = spec.training.eval_every or len(
         epoch_batches(lengths, spec.training.batch_size, 0, [torch.Generator()])
     )
+    loaded.activations.begin_trial()
     groups = [(seed,) for seed in spec.seeds] if method.trains_backbone else [spec.seeds]
     stacks = [
         Stack(
             loaded.backbone,
-            loaded.first_tokens,
+            loaded.activations,
             method,
             spec.training,
             seeds,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trials.activations import FirstTokens
+from trials.activations import Activations
 from trials.backbones.backbone import Backbone
 from trials.batching import to_labels, to_text
 from trials.head import Head
@@ -39,7 +39,7 @@ class Stack:
     def __init__(
         self,
         backbone: Backbone,
-        first_tokens: FirstTokens,
+        activations: Activations,
         method: Method,
         training: Training,
         seeds: Sequence[int],
@@ -50,8 +50,8 @@ class Stack:
         self.lanes = Lanes(seeds, backbone.device)
         self.adapter = method.attach(backbone, self.lanes)
         self.head = Head(backbone.shape.width, num_outputs, self.lanes)
-        constant = self.adapter.first_block == backbone.shape.num_blocks
-        self._first_tokens = first_tokens if constant and not training.backbone_dropout else None
+        constant = self.adapter.first_block > 0 and not training.backbone_dropout
+        self._activations = activations if constant else None
         self._takes_turns = method.trains_backbone
         head_rate = training.head_learning_rate or method.head_learning_rate
         groups = [
@@ -133,14 +133,15 @@ class Stack:
         precision = torch.autocast(
             device.type, torch.bfloat16, enabled=self.training.precision == "bf16"
         )
-        kept_ED = self._first_tokens.of(features) if self._first_tokens else None
+        block, states_NTD = self.adapter.first_block, None
+        if self._activations is not None:
+            states_NTD = self._activations.entering(block, features, rows)
         with precision:
-            if kept_ED is not None:
-                first_ND = kept_ED[torch.from_numpy(rows).to(device)]
-            else:
+            if states_NTD is None or block < self.backbone.shape.num_blocks:
                 text = to_text(features.batch(rows), device)
-                first_ND = self.backbone.run(text, self.adapter.edits(train=train))[:, 0]
-            logits_NC = self.head(first_ND, train=train)
+                edits, start = self.adapter.edits(train=train), 0 if states_NTD is None else block
+                states_NTD = self.backbone.run(text, edits, start=start, states_NTD=states_NTD)
+            logits_NC = self.head(states_NTD[:, 0], train=train)
         return logits_NC.float().view(*rows_Sb.shape, -1)
 
     @contextmanager

@@ -323,7 +323,7 @@ def refusal(tmp_path: Path, text: str, **options: Any) -> str:
             "patience: often",
             "key 'patience': needs a whole number or null, got 'often'",
         ),
-        ("aot_fc", "aot_fd", "no method 'aot_fd'; known: aot_fc"),
+        ("aot_fc", "aot_fd", "no method 'aot_fd'; known: "),
         ("[8, 16]", "[8, 1e-4]", "section 'own', key 'rank': '1e-4' is text in YAML"),
     ],
 )
@@ -374,6 +374,17 @@ def test_a_file_whose_name_cannot_stand_in_a_study_s_is_refused_by_its_name(
     file.write_text(OWN)
     with pytest.raises(Refused, match=r"^search space my space\.yaml: my space-rte: must be 1 to"):
         plan(space=(str(file),))
+
+
+@pytest.mark.parametrize("search", ["random", "grid", "tpe"])
+def test_a_space_with_one_assignment_has_one_trial(tmp_path: Path, search: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("method: head_only\nspace: {learning_rate: 1.0e-3}\ntraining: {epochs: 2}\n")
+    (one,) = plan(space=(str(file),), search=search, trials=9).studies
+    assert one.num_trials == 1
+    file.write_text(file.read_text().replace("1.0e-3", "{choice: [1.0e-3, 1.0e-2]}"))
+    (two,) = plan(space=(str(file),), search=search, trials=9).studies
+    assert two.num_trials == (2 if search == "grid" else 9)
 
 
 def test_a_space_is_named_once() -> None:

@@ -54,26 +54,38 @@ def test_a_folder_counts_the_parameters_that_it_has(folder: Path) -> None:
     assert count_parameters(str(folder)) == sum(p.numel() for p in model.parameters())
 
 
-@pytest.mark.parametrize(
-    ("name", "width", "blocks", "max_tokens", "millions"),
-    [
-        ("minilm", 384, 6, 512, 22.6),
-        ("roberta-base", 768, 12, 512, 124.1),
-        ("roberta-large", 1024, 24, 512, 354.3),
-        ("deberta-xl", 1024, 48, 512, 757.8),
-    ],
-)
-def test_known_names_have_the_published_sizes_without_their_files(
-    name: str, width: int, blocks: int, max_tokens: int, millions: float, offline: None
-) -> None:
+PUBLISHED = {
+    "minilm": (384, 6, 512, 22_565_376),
+    "roberta-base": (768, 12, 512, 124_055_040),
+    "roberta-large": (1024, 24, 512, 354_310_144),
+    "deberta-xl": (1024, 48, 512, 757_804_032),
+    "t5-small": (512, 12, 512, 60_506_624),
+    "t5-base": (768, 24, 512, 222_903_552),
+    "t5-large": (1024, 48, 512, 737_668_096),
+    "t5-3b": (1024, 48, 512, 2_851_598_336),
+    "t5-v1.1-small-lm": (512, 16, 512, 76_961_152),
+    "t5-v1.1-base-lm": (768, 24, 512, 247_577_856),
+    "gpt2": (768, 12, 1024, 124_439_808),
+    "gpt2-medium": (1024, 24, 1024, 354_823_168),
+    "gpt2-large": (1280, 36, 1024, 774_030_080),
+    "gpt2-xl": (1600, 48, 1024, 1_557_611_200),
+    "codegen-350m": (1024, 20, 2048, 356_661_248),
+    "llama3-8b": (4096, 32, 8192, 8_030_261_248),
+}
+"""Width, blocks, tokens, weights without pooler and with output embeddings that are untied."""
+
+
+@pytest.mark.parametrize("name", list(PUBLISHED))
+def test_known_names_have_the_published_sizes_without_their_files(name: str, offline: None) -> None:
+    width, blocks, max_tokens, weights = PUBLISHED[name]
     shape = shape_of(name)
     assert (shape.width, shape.num_blocks, shape.max_tokens) == (width, blocks, max_tokens)
     assert shape == shape_of(KNOWN[name].hub)
-    assert round(count_parameters(name) / 1e6, 1) == millions
+    assert count_parameters(name) == weights
 
 
 def test_every_known_name_is_tested_above() -> None:
-    assert list(KNOWN) == ["minilm", "roberta-base", "roberta-large", "deberta-xl"]
+    assert list(KNOWN) == list(PUBLISHED)
 
 
 def test_roberta_counts_what_hugging_faces_configuration_gives() -> None:
@@ -137,10 +149,16 @@ def test_a_folder_with_a_damaged_configuration_is_refused(copied: Path) -> None:
 
 def test_another_family_is_refused(tmp_path: Path) -> None:
     AutoConfig.for_model("gpt2").save_pretrained(tmp_path)
-    expected = "is of family gpt2; known: bert, roberta"
+    expected = "is of family gpt2, which cannot be trained yet; known: bert, roberta"
     assert expected in refusal(tmp_path)
+    with pytest.raises(BackboneError, match=expected):
+        fingerprint(str(tmp_path))
+
+
+def test_a_family_of_which_nothing_is_known_is_not_even_counted(tmp_path: Path) -> None:
+    AutoConfig.for_model("electra").save_pretrained(tmp_path)
     for ask in (shape_of, count_parameters, fingerprint):
-        with pytest.raises(BackboneError, match=expected):
+        with pytest.raises(BackboneError, match="is of family electra, which cannot be trained;"):
             ask(str(tmp_path))
 
 

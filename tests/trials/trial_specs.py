@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from searchspaces import files
+from trials import methods
+from trials.backbones.files import shape_of
 from trials.run import Bench, build_trainer, run_trial
 from trials.spec import TRAINING_FIELDS, DataSpec, EvalPoint, RunPoint, Training, TrialSpec
 from trials.stack import Stack
@@ -23,9 +25,10 @@ def demo_spec(
     hyperparameters: dict[str, Any] | None = None,
     **training: Any,
 ) -> TrialSpec:
-    """The first draw of the method's demo space, with these changes."""
+    """The first draw of the method's demo space that the backbone takes, with these changes."""
     space = files.load(method).space("demo", task=task, family="bert")
-    drawn = space.draw(0, 0)
+    draws = [space.draw(0, k) for k in range(30)]
+    drawn = next((draw for draw in draws if fits(method, draw, backbone)), draws[0])
     own = {key: value for key, value in drawn.items() if key not in TRAINING_FIELDS}
     protocol = {key: value for key, value in drawn.items() if key in TRAINING_FIELDS}
     return TrialSpec(
@@ -43,6 +46,18 @@ def demo_spec(
             limit_eval=limit_eval,
         ),
     )
+
+
+def fits(method: str, drawn: dict[str, Any], backbone: Path | str) -> bool:
+    """Whether a backbone takes a draw: a tiny one has fewer blocks than the spaces are made for."""
+    if str(backbone) == "nowhere":
+        return True
+    own = {key: value for key, value in drawn.items() if key not in TRAINING_FIELDS}
+    try:
+        methods.find(method)(**own).check(shape_of(str(backbone)))
+    except ValueError:
+        return False
+    return True
 
 
 def trainer_of(spec: TrialSpec, bench: Bench) -> Trainer:

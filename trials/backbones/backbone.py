@@ -15,7 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.masking_utils import create_bidirectional_mask
 
 from trials.backbones.edits import Edits, Stream, Text
-from trials.backbones.inner import Part, Prefix, replaced_outputs
+from trials.backbones.inner import Part, Prefix, hooked
 from trials.backbones.shape import SHAPES, Role
 
 
@@ -51,7 +51,13 @@ class Backbone(ABC):
         """The module of a role in a block, or in the embeddings."""
 
     def run(
-        self, text: Text, edits: Edits, *, start: int = 0, states_NTD: Tensor | None = None
+        self,
+        text: Text,
+        edits: Edits,
+        *,
+        start: int = 0,
+        states_NTD: Tensor | None = None,
+        stop: int | None = None,
     ) -> Tensor:
         """Final hidden states of the text's tokens [N, T, D].
 
@@ -60,16 +66,18 @@ class Backbone(ABC):
             edits: what is changed on the way.
             start: the first block to run.
             states_NTD: what enters it, if it is not block 0.
+            stop: the first block not to run, so that what enters it is given; None: run them all.
         """
         words_NTD = self.words(text.ids_NT)
+        inputs = {self.part(*place): edit for place, edit in edits.inputs.items()}
         outputs = {self.part(*place): edit for place, edit in edits.outputs.items()}
-        with replaced_outputs(outputs):
+        with hooked(inputs, outputs, text):
             if states_NTD is None:
                 stream = self._enter(words_NTD, text, edits)
             else:
                 stream = Stream(states_NTD, text.mask_NT)
             context: dict[str, Any] | None = None
-            for index, block in enumerate(self.blocks[start:], start):
+            for index, block in enumerate(self.blocks[start:stop], start):
                 if index and (rows := edits.rows.get(index)):
                     stream = stream.with_rows(rows(stream.text_NTD, text, words_NTD))
                     context = None

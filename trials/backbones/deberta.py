@@ -38,7 +38,9 @@ class Deberta(Backbone):
         attention: Any = self.blocks[block].get_submodule("attention.self")
         if role in ("query", "key", "value"):
             part = ("query", "key", "value").index(role)
-            return Part(attention.in_proj, part, 3, groups=attention.num_attention_heads)
+            late_bias = {"query": attention.q_bias, "value": attention.v_bias}.get(role)
+            heads = attention.num_attention_heads
+            return Part(attention.in_proj, part, 3, groups=heads, late_bias=late_bias)
         if role == "position_query":
             return Part(attention.pos_q_proj)
         module: nn.Module = self.blocks[block].get_submodule(PATHS[role])

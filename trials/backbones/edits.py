@@ -38,8 +38,12 @@ RowsEdit = Callable[[Tensor, Text, Tensor], Tensor]
 WordsEdit = Callable[[Tensor, Text], Tensor]
 """(word embeddings [N, T, D], text) -> word embeddings."""
 
-OutputEdit = Callable[[Tensor, Tensor], Tensor]
-"""(input [N, ., I], output [N, ., O] of a module) -> output; prompt rows come before the text's."""
+InputEdit = Callable[[Tensor, Text], Tensor]
+"""(input [N, ., I] of a module, text) -> input; prompt rows come before the text's."""
+
+OutputEdit = Callable[[Tensor, Tensor, Text], Tensor]
+"""(input [N, ., I], output [N, ., O] of a module, text) -> output. A `position_query` sees all
+distances once, [1, ., O], and may give them for each row of the text, [N, ., O]."""
 
 PrefixEdit = Callable[[Text], tuple[Tensor, Tensor]]
 """text -> keys and values to put before the text's own, [N, H, P, D / H] each."""
@@ -59,6 +63,8 @@ class Edits:
     outputs: Mapping[tuple[int, Role], OutputEdit] = field(default_factory=dict)
     """By block (or `EMBEDDINGS`) and role: replaces the output of a linear layer or norm, or the
     role's share of it where one layer computes several."""
+    inputs: Mapping[tuple[int, Role], InputEdit] = field(default_factory=dict)
+    """By block and role: replaces the input of a linear layer that computes this role alone."""
     prefix: Mapping[int, PrefixEdit] = field(default_factory=dict)
     """By block: extra keys and values, which every token attends to."""
 

@@ -56,14 +56,16 @@ def family_of(backbone: str) -> str:
 
 
 def shape_of(backbone: str) -> Shape:
-    """The sizes of a backbone; of a known one without its files.
+    """The sizes of a backbone, also of one that cannot be trained; of a known one without files.
 
     Raises:
-        BackboneError: if it cannot be found, is not of a supported family, or leaves a size out.
+        BackboneError: if it cannot be found, its family is unknown, or it leaves a size out.
     """
     known = find(backbone)
     config = known.config if known else _config(backbone)
-    family = check_family(backbone, known.family if known else str(config.get("model_type")))
+    family = known.family if known else str(config.get("model_type"))
+    if family not in SHAPES:
+        check_family(backbone, family)
     try:
         return SHAPES[family](config)
     except KeyError as error:
@@ -78,7 +80,8 @@ def check_family(backbone: str, family: str) -> str:
     """
     if family not in FAMILIES:
         raise BackboneError(
-            f"backbone {backbone} is of family {family}; known: {', '.join(FAMILIES)}"
+            f"backbone {backbone} is of family {family}, which cannot be trained"
+            f"{' yet' if family in SHAPES else ''}; known: {', '.join(FAMILIES)}"
         )
     return family
 

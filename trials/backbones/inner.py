@@ -1,16 +1,16 @@
-"""Reaching into a block: a module's output replaced by a hook, keys and values put before."""
+"""Reaching into a block: what a module takes or gives replaced, keys and values put before."""
 
-# N rows (lanes x batch), T tokens, H heads, W width of a head
+# N rows (lanes x batch), T tokens, H heads, W width of a head, I inputs, G groups
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from trials.backbones.edits import OutputEdit
+from trials.backbones.edits import InputEdit, OutputEdit, Text
 
 
 @dataclass(frozen=True)
@@ -24,23 +24,54 @@ class Part:
     part: int = 0
     parts: int = 1
     groups: int = 1
+    late_bias: nn.Parameter | None = field(default=None, compare=False)
+    """The role's bias, where the module has none and it is added to what the module gives."""
+
+    @property
+    def weight(self) -> Tensor:
+        """[G, W, I] the rows of the weight that compute the role: a view into it."""
+        return self._share(self.module.get_parameter("weight"))
+
+    @property
+    def bias(self) -> Tensor | None:
+        """[G, W] the bias of the role, a view into it; None: it has none."""
+        if self.late_bias is not None:
+            return self.late_bias.unflatten(0, (self.groups, -1))
+        own: Tensor | None = getattr(self.module, "bias", None)
+        return None if own is None else self._share(own)
+
+    def _share(self, rows: Tensor) -> Tensor:
+        return rows.unflatten(0, (self.groups, self.parts, -1))[:, self.part]
 
 
 @contextmanager
-def replaced_outputs(edits: Mapping[Part, OutputEdit]) -> Iterator[None]:
-    """Meanwhile these modules give the edited outputs."""
+def hooked(
+    inputs: Mapping[Part, InputEdit], outputs: Mapping[Part, OutputEdit], text: Text
+) -> Iterator[None]:
+    """Meanwhile these modules take the edited inputs and give the edited outputs."""
     with ExitStack() as stack:
-        for part, edit in edits.items():
-            stack.callback(_hook(part, edit).remove)
+        for part, edit_input in inputs.items():
+            stack.callback(_replace_input(part, edit_input, text).remove)
+        for part, edit_output in outputs.items():
+            stack.callback(_replace_output(part, edit_output, text).remove)
         yield
 
 
-def _hook(part: Part, edit: OutputEdit) -> Any:
+def _replace_input(part: Part, edit: InputEdit, text: Text) -> Any:
+    assert part.parts == 1  # the other roles would get the edited input too
+
+    def replace(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (edit(args[0], text).to(args[0].dtype), *args[1:])
+
+    return part.module.register_forward_pre_hook(replace)
+
+
+def _replace_output(part: Part, edit: OutputEdit, text: Text) -> Any:
     def replace(_: nn.Module, args: tuple[Tensor, ...], y: Tensor) -> Tensor:
         if part.parts == 1:
-            return edit(args[0], y)
+            return edit(args[0], y, text).to(y.dtype)
         shares = list(y.unflatten(-1, (part.groups, part.parts, -1)).unbind(-2))
-        edited = edit(args[0], shares[part.part].flatten(-2))
+        edited = edit(args[0], shares[part.part].flatten(-2), text).to(y.dtype)
         shares[part.part] = edited.unflatten(-1, (part.groups, -1))
         return torch.stack(shares, -2).flatten(-3)
 

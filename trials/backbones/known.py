@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 FAMILIES = {"bert": "Bert", "roberta": "Roberta", "deberta": "Deberta"}
-"""Configuration's `model_type`, which is also the family's file, and its class."""
+"""By `model_type` of the configuration, which is also the family's file: its class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,8 @@ class Known:
     package: str | None = None
     """Installed package that carries the weights in its folder `model`."""
     papers: tuple[str, ...] = ()
+    untied_head: bool = False
+    """Whether it has output embeddings of its own besides its word embeddings."""
 
 
 _BASE = {
@@ -46,6 +48,26 @@ _LARGE = {
     "num_attention_heads": 16,
     "intermediate_size": 4096,
 }
+
+
+def _t5(hub: str, d_model: int, d_ff: int, layers: int, heads: int, **more: Any) -> Known:
+    config = {
+        "vocab_size": 32128,
+        "d_model": d_model,
+        "d_kv": more.pop("d_kv", 64),
+        "d_ff": d_ff,
+        "num_layers": layers,
+        "num_heads": heads,
+        "feed_forward_proj": more.pop("feed_forward_proj", "relu"),
+    }
+    return Known(hub=hub, family="t5", config=config, **more)
+
+
+def _gpt2(hub: str, width: int, layers: int, heads: int) -> Known:
+    sizes = {"n_embd": width, "n_layer": layers, "n_head": heads}
+    config = {"vocab_size": 50257, "n_positions": 1024, **sizes}
+    return Known(hub=hub, family="gpt2", config=config, papers=("id_spam",))
+
 
 KNOWN: dict[str, Known] = {
     "minilm": Known(
@@ -91,7 +113,59 @@ KNOWN: dict[str, Known] = {
         },
         papers=("aot",),
     ),
+    "t5-small": _t5("google-t5/t5-small", 512, 2048, 6, 8, papers=("ept",)),
+    "t5-base": _t5("google-t5/t5-base", 768, 3072, 12, 12, papers=("ept", "adept", "superpos")),
+    "t5-large": _t5("google-t5/t5-large", 1024, 4096, 24, 16, papers=("ept",)),
+    "t5-3b": _t5("google-t5/t5-3b", 1024, 16384, 24, 32, d_kv=128, papers=("adept",)),
+    "t5-v1.1-small-lm": _t5(
+        "google/t5-small-lm-adapt",
+        *(512, 1024, 8, 6),
+        feed_forward_proj="gated-gelu",
+        untied_head=True,
+        papers=("superpos",),
+    ),
+    "t5-v1.1-base-lm": _t5(
+        "google/t5-base-lm-adapt",
+        *(768, 2048, 12, 12),
+        feed_forward_proj="gated-gelu",
+        untied_head=True,
+        papers=("superpos",),
+    ),
+    "gpt2": _gpt2("openai-community/gpt2", 768, 12, 12),
+    "gpt2-medium": _gpt2("openai-community/gpt2-medium", 1024, 24, 16),
+    "gpt2-large": _gpt2("openai-community/gpt2-large", 1280, 36, 20),
+    "gpt2-xl": _gpt2("openai-community/gpt2-xl", 1600, 48, 25),
+    "codegen-350m": Known(
+        hub="Salesforce/codegen-350M-mono",
+        family="codegen",
+        config={
+            "vocab_size": 51200,
+            "n_positions": 2048,
+            "n_embd": 1024,
+            "n_layer": 20,
+            "n_head": 16,
+            "rotary_dim": 32,
+        },
+        papers=("adept",),
+        untied_head=True,
+    ),
+    "llama3-8b": Known(
+        hub="meta-llama/Meta-Llama-3-8B",
+        family="llama",
+        config={
+            "vocab_size": 128256,
+            "max_position_embeddings": 8192,
+            "hidden_size": 4096,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "intermediate_size": 14336,
+        },
+        papers=("adept",),
+        untied_head=True,
+    ),
 }
+"""The papers' backbones, and MiniLM."""
 
 
 def find(backbone: str) -> Known | None:

@@ -16,7 +16,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from trials.backbones.backbone import Backbone
-from trials.backbones.files import BackboneError, check_family, locate, unreachable
+from trials.backbones.files import BackboneError, check_family, locate, shape_of, unreachable
 from trials.backbones.known import FAMILIES, find
 from trials.backbones.shape import SHAPES, Shape
 
@@ -38,11 +38,12 @@ def count_parameters(backbone: str) -> int:
     Raises:
         BackboneError: if it cannot be found, or its family is not among `FAMILIES`.
     """
-    config = read_config(backbone)
-    family = _family(backbone, config)
+    config, shape, known = read_config(backbone), shape_of(backbone), find(backbone)
+    pooled = {} if config.model_type not in FAMILIES else _family(backbone, config).model_options
     with torch.device("meta"):
-        model = AutoModel.from_config(config, **family.model_options)
-    return sum(parameter.numel() for parameter in model.parameters())
+        model = AutoModel.from_config(config, **pooled)
+    head = shape.vocabulary * shape.width if known and known.untied_head else 0
+    return sum(parameter.numel() for parameter in model.parameters()) + head
 
 
 def load(backbone: str, device: torch.device) -> Backbone:

@@ -5,6 +5,7 @@ Methods build their adapters, and are counted and checked, from these alone.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 Role = Literal[
@@ -41,6 +42,12 @@ class Shape:
     """The biases of each block, with their widths; see also `embedding_bias`."""
     takes_prefixes: bool = True
     """Whether its attention can be given extra keys and values."""
+    takes_bf16: bool = True
+    """Whether its modules, Hugging Face's, run under bfloat16 autocast."""
+    only_words: bool = False
+    """Whether methods can be counted at the word embeddings alone, not inside blocks."""
+    has_head: bool = True
+    """Whether a classification head is trained on it; none where it answers in text."""
 
     def linear(self, role: Role) -> tuple[int, int]:
         """Inputs and outputs of the linear layer of that role.
@@ -106,7 +113,49 @@ def deberta(config: Mapping[str, Any]) -> Shape:
         "family": "deberta",
         "biases": {**_encoder_biases(width, ff_width), **position},
         "takes_prefixes": False,
+        "takes_bf16": False,  # its attention masks bf16 scores with the least fp32 number
     }
+    return Shape(**like_bert)
+
+
+def t5(config: Mapping[str, Any]) -> Shape:
+    """The sizes of a T5, as far as its word embeddings go; blocks of both stacks."""
+    layers = config["num_layers"]
+    return Shape(
+        family="t5",
+        width=config["d_model"],
+        num_blocks=layers + config.get("num_decoder_layers", layers),
+        num_heads=config["num_heads"],
+        ff_width=config["d_ff"],
+        vocabulary=config["vocab_size"],
+        max_tokens=config.get("n_positions", 512),
+        biases={},
+        only_words=True,
+        has_head=False,
+    )
+
+
+def gpt2(config: Mapping[str, Any], family: str = "gpt2") -> Shape:
+    """The sizes of a GPT-2 or a CodeGen, as far as its word embeddings go."""
+    width = config["n_embd"]
+    return Shape(
+        family=family,
+        width=width,
+        num_blocks=config["n_layer"],
+        num_heads=config["n_head"],
+        ff_width=config.get("n_inner") or 4 * width,
+        vocabulary=config["vocab_size"],
+        max_tokens=config["n_positions"],
+        biases={},
+        only_words=True,
+        has_head=False,
+    )
+
+
+def llama(config: Mapping[str, Any]) -> Shape:
+    """The sizes of a Llama, as far as its word embeddings go."""
+    like_bert = vars(bert(config))
+    like_bert |= {"family": "llama", "biases": {}, "only_words": True, "has_head": False}
     return Shape(**like_bert)
 
 
@@ -114,5 +163,9 @@ SHAPES: dict[str, Callable[[Mapping[str, Any]], Shape]] = {
     "bert": bert,
     "roberta": roberta,
     "deberta": deberta,
+    "t5": t5,
+    "gpt2": gpt2,
+    "codegen": partial(gpt2, family="codegen"),
+    "llama": llama,
 }
-"""By the configuration's `model_type`."""
+"""By the configuration's `model_type`: those that are trained, and more that can be counted on."""

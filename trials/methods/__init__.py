@@ -7,10 +7,30 @@ if TYPE_CHECKING:
     from trials.methods.method import Method
 
 METHODS = {
+    "adapterdrop": "AdapterDrop",
+    "adapters": "Adapters",
+    "adept": "ADePT",
     "aot_fc": "AotFC",
+    "aot_full": "AotFull",
+    "aot_kron": "AotKron",
+    "bitfit": "BitFit",
+    "dept": "DePT",
+    "ept": "Ept",
+    "ept_star": "EptStar",
     "fine_tuning": "FineTuning",
     "head_only": "HeadOnly",
+    "ia3": "IA3",
+    "id_spam": "IdSpam",
+    "lora": "LoRA",
+    "lpt": "LPT",
+    "p_tuning_lstm": "PTuningLSTM",
+    "p_tuning_mlp": "PTuningMLP",
     "prompt_tuning": "PromptTuning",
+    "ptuning_v1": "PTuningV1",
+    "ptuning_v2": "PTuningV2",
+    "resprompt": "ResPrompt",
+    "smop": "SMoP",
+    "superpos": "SuperPos",
 }
 """Name of each method, which is also its file's and its search space's, and its class."""
 

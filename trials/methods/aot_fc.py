@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from trials.backbones.edits import Edits, Text
 from trials.backbones.shape import Shape
+from trials.methods.fused_tables import FusedTables, fused
 from trials.methods.lanes import Lanes, linear
 from trials.methods.method import Adapter, Method
 
@@ -83,34 +84,10 @@ class AotFCAdapter(Adapter):
         inner_NTR = ACTIVATIONS[self.method.activation](inner_NTR)
         return linear(inner_NTR, self.up_SLRD[:, block], self.up_bias_SLD[:, block])
 
-    @torch.no_grad()
-    def fuse(self, backbone: "Backbone", rows_at_once: int = 8192) -> "FusedTables":
-        """The tables P of every lane, in host memory: S x L x V x D numbers."""
-        words_VD = backbone.words.weight
-        tables = []
-        for chunk_VD in words_VD.split(rows_at_once):
-            words_SVD = chunk_VD.expand(len(self.lanes), *chunk_VD.shape)
-            biases = [self.bias(block, words_SVD) for block in range(self.num_blocks)]
-            tables.append(torch.stack(biases, dim=1).cpu())
-        return FusedTables(torch.cat(tables, dim=2))
-
-
-class FusedTables(Adapter):
-    """AoT after training: one lookup and one addition before each block."""
-
-    first_block = 0
-    tables_SLVD: Tensor
-
-    def __init__(self, tables_SLVD: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("tables_SLVD", tables_SLVD)
-
-    def edits(self, *, train: bool) -> Edits:
-        """The bias of each token, looked up."""
-        return Edits(hidden={i: partial(self._add, i) for i in range(self.tables_SLVD.shape[1])})
-
-    def _add(self, block: int, h_NTD: Tensor, text: Text, words_NTD: Tensor) -> Tensor:
-        tables_SVD = self.tables_SLVD[:, block]
-        ids_SM = text.ids_NT.to(tables_SVD.device).view(len(tables_SVD), -1)
-        rows = [table[ids] for table, ids in zip(tables_SVD, ids_SM, strict=True)]
-        return h_NTD + torch.cat(rows).view_as(h_NTD).to(h_NTD)
+    def fuse(self, backbone: "Backbone", rows_at_once: int = 8192) -> FusedTables:
+        """The tables P of every lane."""
+        ids_V = torch.arange(backbone.shape.vocabulary, device=backbone.device)
+        return fused(
+            lambda block, ids_SV: self.bias(block, backbone.words(ids_SV)),
+            *(len(self.lanes), self.num_blocks, ids_V, rows_at_once),
+        )

@@ -28,6 +28,7 @@ class FineTuning(Method):
     parameter_efficient: ClassVar[bool] = False
     zero_cost: ClassVar[bool] = True
     multi_task: ClassVar[bool] = False
+    only_words: ClassVar[bool] = True  # its count needs no edit point
     trains_backbone: ClassVar[bool] = True
 
     def build(self, shape: Shape, lanes: Lanes, words_VD: Tensor) -> Adapter:

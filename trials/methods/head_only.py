@@ -19,6 +19,7 @@ class HeadOnly(Method):
     paper: ClassVar[str] = "control"
     zero_cost: ClassVar[bool] = True
     multi_task: ClassVar[bool] = True
+    only_words: ClassVar[bool] = True
 
     def build(self, shape: Shape, lanes: Lanes, words_VD: Tensor) -> "HeadOnlyAdapter":
         """An adapter without parameters."""

@@ -4,14 +4,15 @@ Parameters have a leading axis S; the lanes' batches lie one behind the other on
 N = S x b. What a lane draws depends on its seed alone, so that lane k equals the run alone.
 """
 
-# S lanes, N = S x b rows, T tokens, I inputs, O outputs
+# S lanes, N = S x b rows, T tokens, I inputs, O outputs, X entries, D width
 
 import hashlib
 import math
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 def generator(seed: int, purpose: str, device: torch.device | str = "cpu") -> torch.Generator:
@@ -51,6 +52,12 @@ class Lanes:
         """[S, *shape] numbers as torch's own linear layer of so many inputs starts with."""
         return self.uniform(*shape, bound=1 / math.sqrt(inputs))
 
+    def orthogonal(self, rows: int, columns: int) -> Tensor:
+        """[S, rows, columns] orthonormal columns, or rows where those are fewer."""
+        return self._draw(
+            (rows, columns), lambda out, source: nn.init.orthogonal_(out, generator=source)
+        )
+
     def choose(self, count: int, among: int) -> Tensor:
         """[S, count] different whole numbers below `among`."""
         if self.device.type == "meta":
@@ -82,6 +89,13 @@ class Lanes:
             drawn.copy_(noise.bernoulli_(1 - probability, generator=source))
         return x * (kept / (1 - probability)).flatten(0, 1)
 
+    def noise(self, x: Tensor) -> Tensor:
+        """Standard normal numbers in the shape of x [N, ...], rows of all lanes."""
+        drawn = torch.empty(x.shape, device=x.device).unflatten(0, (len(self), -1))
+        for lane, source in zip(drawn, self._noise, strict=True):
+            lane.normal_(generator=source)
+        return drawn.flatten(0, 1)
+
     def _draw(
         self, shape: tuple[int, ...], fill: Callable[[Tensor, torch.Generator], Tensor]
     ) -> Tensor:
@@ -91,12 +105,23 @@ class Lanes:
         return torch.stack(drawn).to(self.device)
 
 
-def linear(x_NTI: Tensor, weight_SIO: Tensor, bias_SO: Tensor) -> Tensor:
+def linear(x_NTI: Tensor, weight_SIO: Tensor, bias_SO: Tensor | None = None) -> Tensor:
     """Each lane's rows through its own linear map: [N, T, O]."""
     lanes = len(weight_SIO)
     x_SMI = x_NTI.reshape(lanes, -1, x_NTI.shape[-1])
-    y_SMO = torch.baddbmm(bias_SO.unsqueeze(1), x_SMI, weight_SIO)
+    if bias_SO is None:
+        y_SMO = torch.bmm(x_SMI, weight_SIO)
+    else:
+        y_SMO = torch.baddbmm(bias_SO.unsqueeze(1), x_SMI, weight_SIO)
     return y_SMO.view(*x_NTI.shape[:-1], -1)
+
+
+def lookup(table_SXD: Tensor, ids_NT: Tensor) -> Tensor:
+    """Rows of each lane's own table, for its rows of ids: [N, T, D]."""
+    num_lanes, num_entries, _ = table_SXD.shape
+    first_S = torch.arange(num_lanes, device=ids_NT.device) * num_entries
+    ids_SM = ids_NT.reshape(num_lanes, -1) + first_S.unsqueeze(1)
+    return F.embedding(ids_SM.view_as(ids_NT), table_SXD.flatten(0, 1))
 
 
 def spread(x_S: Tensor, num_rows: int) -> Tensor:

@@ -63,9 +63,13 @@ class Method:
     parameter_efficient: ClassVar[bool] = True
     """Whether it trains a small part of what the backbone has (AoT, Table 1)."""
     zero_cost: ClassVar[bool]
-    """Whether inference costs what the plain backbone's does, once fused (AoT, Table 1)."""
+    """Whether inference costs what the plain backbone's does (AoT, Table 1)."""
     multi_task: ClassVar[bool]
     """Whether one batch can serve several tasks on one backbone (AoT, Table 1)."""
+    joins_weights: ClassVar[bool] = False
+    """Whether `fuse` can put it into the weights: then it is free, and the backbone one task's."""
+    only_words: ClassVar[bool] = False
+    """Whether it stays at the word embeddings and never reaches into a block."""
     identity_at_start: ClassVar[bool] = True
     """Whether a fresh adapter leaves the backbone's outputs as they are."""
     trains_backbone: ClassVar[bool] = False
@@ -111,6 +115,11 @@ class Method:
         Raises:
             ValueError: naming method, field, allowed range and value.
         """
+        if shape.only_words and not self.only_words:
+            raise ValueError(
+                f"{type(self).__name__} reaches into the blocks, which have no edit points on "
+                f"{shape.family} yet; methods at the word embeddings can be counted there"
+            )
         self.require_room(shape, "prompt_length")
 
     def require_room(self, shape: Shape, field: str) -> None:

@@ -29,16 +29,21 @@ class PromptMethod(Method):
 
     zero_cost: ClassVar[bool] = False
     multi_task: ClassVar[bool] = True
+    only_words: ClassVar[bool] = True
     identity_at_start: ClassVar[bool] = False
+    least_rows: ClassVar[int] = 1
+    """The shortest prompt."""
 
     prompt_length: int
     """How many rows."""
-    init: Literal["sampled", "uniform"] = "sampled"
-    """First values: different frequent tokens' embeddings, or uniform in [-0.5, 0.5]."""
+    init: Literal["sampled", "uniform", "normal"] = "sampled"
+    """First values: different frequent tokens' embeddings, uniform in [-0.5, 0.5], or normal with
+    deviation 1, as torch's own embeddings start."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(self.prompt_length >= 1, "prompt_length", "at least 1")
+        least = self.least_rows
+        self.require(self.prompt_length >= least, "prompt_length", f"at least {least}")
 
     @property
     def num_positions(self) -> int:
@@ -58,6 +63,8 @@ class PromptMethod(Method):
         """[S, num_rows, D] first values of prompt rows."""
         if self.init == "uniform":
             return lanes.uniform(num_rows, words_VD.shape[1], bound=UNIFORM_BOUND)
+        if self.init == "normal":
+            return lanes.normal(num_rows, words_VD.shape[1], std=1.0)
         return sampled_words(lanes, words_VD, num_rows)
 
 
@@ -86,7 +93,7 @@ class PromptAdapter(Adapter):
         return spread(self.rows(), len(text))
 
     @torch.no_grad()
-    def fuse(self, backbone: "Backbone") -> "FusedPrompt":
+    def fuse(self, backbone: "Backbone") -> "PromptAdapter":
         """The rows themselves."""
         return FusedPrompt(self.rows())
 
