@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_backbones import some_text
 from torch import Tensor
 from trial_specs import demo_spec, numbers, points_of, runs_of, stack_of
@@ -68,6 +69,16 @@ def first_tokens(stack: Stack, text: Text, *, train: bool = False) -> Tensor:
     """[S, b, D]: `text` holds the rows of every lane."""
     edits = stack.adapter.edits(train=train)
     return stack.backbone.run(text, edits)[:, 0].unflatten(0, (len(stack.lanes), -1))
+
+
+@torch.no_grad()
+def outputs_of(stack: Stack, text: Text) -> Tensor:
+    """[S, b, D] without the head."""
+    stack.adapter.activate()
+    try:
+        return first_tokens(stack, text)
+    finally:
+        stack.adapter.release()
 
 
 def logits(stack: Stack, text: Text) -> Tensor:
@@ -185,6 +196,43 @@ def test_a_fused_adapter_gives_the_unfused_outputs(method: str, folder: Path, be
     effect = (expected - plain).abs().max()
     assert (effect > 0.01) if weights else (effect == 0)
     assert torch.equal(backbone.run(text, Edits()), plain)
+
+
+def test_the_state_goes_through_safetensors(
+    method: str, folder: Path, tmp_path: Path, bench: Bench
+) -> None:
+    seeds = own_seeds(method)
+    spec = demo_spec(method, folder, seeds=seeds, limit_train=16, batch_size=8)
+    stack = stack_of(spec, bench)
+    train_steps(stack, spec, bench)
+    text = some_text(stack.backbone, lengths=(7, 12) * len(seeds))
+    trained = outputs_of(stack, text)
+    save_file(stack.adapter.state(), tmp_path / "adapter.safetensors")
+    other = stack_of(dataclasses.replace(spec, seeds=tuple(seed + 7 for seed in seeds)), bench)
+    if stack.adapter.state():
+        assert (outputs_of(other, text) - trained).abs().max() > 1e-4
+    other.adapter.load_state(load_file(tmp_path / "adapter.safetensors"))
+    assert torch.equal(outputs_of(other, text), trained)
+
+
+def test_a_lane_that_stays_keeps_its_numbers(method: str, folder: Path, bench: Bench) -> None:
+    spec = demo_spec(method, folder, seeds=own_seeds(method), limit_train=16, batch_size=8)
+    stack = stack_of(spec, bench)
+    train_steps(stack, spec, bench)
+    last = len(stack.lanes) - 1
+    text = some_text(stack.backbone, lengths=(7, 12) * len(stack.lanes))
+    before = outputs_of(stack, text)[last]
+    stack.keep([last])
+    alone = some_text(stack.backbone, lengths=(7, 12) * (last + 1))
+    rows = slice(2 * last, None)
+    alone = dataclasses.replace(
+        alone,
+        ids_NT=alone.ids_NT[rows],
+        mask_NT=alone.mask_NT[rows],
+        types_NT=None if alone.types_NT is None else alone.types_NT[rows],
+        lengths_N=alone.lengths_N[rows],
+    )
+    assert (outputs_of(stack, alone)[0] - before).abs().max() <= 1e-5
 
 
 def test_padding_never_moves_a_logit(method: str, folder: Path, bench: Bench) -> None:

@@ -4,7 +4,7 @@ The backbone is shared by all trials of a worker, so each lane keeps its weights
 and puts them into the backbone while it trains or is evaluated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -57,6 +57,16 @@ class FineTunedWeights(Adapter):
     def trainable(self) -> Iterator[nn.Parameter]:
         """Every parameter of the backbone."""
         return self._backbone.model.parameters()
+
+    def state(self) -> dict[str, Tensor]:
+        """This lane's weights, by their names in the backbone's model."""
+        names = [name for name, _ in self._backbone.model.named_parameters()]
+        return dict(zip(names, self._weights, strict=True))
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from such weights."""
+        for name, weight in self.state().items():
+            weight.copy_(state[name])
 
     def activate(self) -> None:
         """Put this lane's weights into the backbone."""

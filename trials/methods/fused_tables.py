@@ -2,7 +2,7 @@
 
 # S lanes, N = S x b rows, T tokens, L blocks, V vocabulary, D width
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -31,10 +31,6 @@ class FusedTables(Adapter):
         ids_SM = text.ids_NT.to(tables_SVD.device).view(len(tables_SVD), -1)
         rows = [table[ids] for table, ids in zip(tables_SVD, ids_SM, strict=True)]
         return h_NTD + torch.cat(rows).view_as(h_NTD).to(h_NTD)
-
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Forget every lane's tables but these."""
-        self.tables_SLVD = self.tables_SLVD[list(lanes)]
 
 
 @torch.no_grad()

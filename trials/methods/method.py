@@ -1,7 +1,7 @@
 """What a method is: hyperparameters, and the adapter they stand for."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, get_args
 
@@ -19,7 +19,10 @@ LEAST_TOKENS = 8
 
 
 class Adapter(nn.Module):
-    """What a method adds to a backbone; every parameter has a leading axis for the lanes."""
+    """What a method adds to a backbone.
+
+    Its parameters and buffers have a leading axis for the lanes.
+    """
 
     first_block: int
     """The lowest block whose input or inside is changed; the number of blocks: none is."""
@@ -46,10 +49,21 @@ class Adapter(nn.Module):
     def release(self) -> None:
         """Called after; leaves the backbone as it was loaded."""
 
+    def state(self) -> dict[str, Tensor]:
+        """Everything that was trained or drawn, by name: what `load_state` takes."""
+        return self.state_dict()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `state` gave."""
+        self.load_state_dict(state)
+
     def keep(self, lanes: Sequence[int]) -> None:
         """Forget every lane but these."""
         for parameter in self.parameters():
             parameter.data = parameter.data[list(lanes)]
+        for module in self.modules():
+            for name, buffer in module.named_buffers(recurse=False):
+                setattr(module, name, buffer[list(lanes)])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ shrinks the change and leaves the embeddings (section 3).
 # S lanes, P prompt rows, M sampled tokens, V vocabulary, D width
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -90,8 +89,3 @@ class SuperPosAdapter(PromptAdapter):
         weights_SPM = self.weights_SPM.softmax(-1) if self.softmax else self.weights_SPM
         changes_SPD = (weights_SPM.unsqueeze(-2) @ self.change_SPMD).squeeze(-2)
         return torch.bmm(weights_SPM, self.frozen_SMD) + changes_SPD
-
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Forget every lane but these, their frozen embeddings too."""
-        super().keep(lanes)
-        self.frozen_SMD = self.frozen_SMD[list(lanes)]

@@ -7,7 +7,6 @@ The prompt has one learning rate, and what the offsets are computed from another
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -80,7 +79,3 @@ class FusedOffsets(OffsetAdapter):
         super().__init__()
         self.register_buffer("prompt_SPD", prompt_SPD.detach().clone())
         self.register_buffer("table", table)
-
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Forget every lane but these."""
-        self.prompt_SPD, self.table = self.prompt_SPD[list(lanes)], self.table[list(lanes)]
