@@ -6,8 +6,8 @@ import huggingface_hub.constants
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
 from tiny_backbones import write_tiny
+from trial_specs import assert_pristine
 
 from trials.backbones.backbone import Backbone
 from trials.backbones.load import FAMILIES, load
@@ -61,17 +61,6 @@ def bench() -> Iterator[Bench]:
     yield bench
     if bench.num_loads:
         assert_pristine(bench)
-
-
-def assert_pristine(bench: Bench) -> None:
-    assert bench._name is not None
-    backbone = bench.backbone(bench._name).backbone
-    stored = load_file(Path(bench._name) / "model.safetensors")
-    for name, weight in backbone.model.named_parameters():
-        assert torch.equal(weight, stored[name]), name
-        assert not weight.requires_grad, name
-        assert weight.grad is None, name
-    assert not any(module.training for module in backbone.model.modules())
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_backbones import some_text
 from torch import Tensor
-from trial_specs import demo_spec, numbers, points_of, runs_of, stack_of
+from trial_specs import assert_pristine, demo_spec, numbers, points_of, runs_of, stack_of
 
 from orchestrator.fit import parameters
 from searchspaces import files
@@ -58,6 +59,21 @@ def refusal_of(built: Method, shape: Shape) -> str:
 @pytest.mark.parametrize("backbone", ["minilm", "roberta-base", "roberta-large"])
 def test_every_method_takes_bert_and_roberta(method: str, backbone: str) -> None:
     build_method(demo_spec(method, backbone)).check(shape_of(backbone))
+
+
+@pytest.fixture(scope="module")
+def benches() -> dict[str, Bench]:
+    """By family; loading and tokenising anew would be most of these tests' time."""
+    return {}
+
+
+@pytest.fixture
+def bench(benches: dict[str, Bench], request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """Whatever a test does on it, its backbone must be the pretrained one in the end."""
+    bench = benches.setdefault(request.getfixturevalue("family"), Bench(torch.device("cpu")))
+    yield bench
+    if bench.num_loads:
+        assert_pristine(bench)
 
 
 def own_seeds(method: str) -> tuple[int, ...]:
@@ -254,7 +270,13 @@ def test_a_lane_of_a_stacked_trial_is_the_run_alone(
     method: str, folder: Path, ragged_data: Path, bench: Bench
 ) -> None:
     spec = demo_spec(
-        method, folder, seeds=SEEDS, data_dir=ragged_data, limit_train=24, batch_size=2
+        method,
+        folder,
+        seeds=SEEDS,
+        data_dir=ragged_data,
+        limit_train=16,
+        limit_eval=16,
+        batch_size=2,
     )
     lengths = bench.features(spec)["train"].lengths
     batches = epoch_batches(lengths, 2, 1, Lanes(SEEDS, bench.device).order)
@@ -286,7 +308,8 @@ def assert_same_run(one: list[Any], other: list[Any]) -> None:
 def test_the_same_seed_gives_the_same_numbers_twice(
     method: str, folder: Path, backbone_dropout: bool, bench: Bench
 ) -> None:
-    spec = demo_spec(method, folder, seeds=(0, 1), backbone_dropout=backbone_dropout)
+    few = {"limit_train": 16, "limit_eval": 16, "batch_size": 8}
+    spec = demo_spec(method, folder, seeds=(0, 1), backbone_dropout=backbone_dropout, **few)
     first = points_of(spec, bench)
     torch.rand(1)  # nothing may hang on the global generator
     again = points_of(spec, Bench(bench.device))

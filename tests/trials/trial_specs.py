@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import load_file
+
 from searchspaces import files
 from trials import methods
 from trials.backbones.files import shape_of
@@ -81,3 +84,14 @@ def runs_of(points: Sequence[EvalPoint], seed: int) -> list[RunPoint]:
 def numbers(runs: Sequence[RunPoint]) -> list[tuple[float | None, ...]]:
     """What of a run must repeat."""
     return [(run.score, run.value, run.loss, run.train_loss) for run in runs]
+
+
+def assert_pristine(bench: Bench) -> None:
+    assert bench._name is not None
+    backbone = bench.backbone(bench._name).backbone
+    stored = load_file(Path(bench._name) / "model.safetensors")
+    for name, weight in backbone.model.named_parameters():
+        assert torch.equal(weight, stored[name]), name
+        assert not weight.requires_grad, name
+        assert weight.grad is None, name
+    assert not any(module.training for module in backbone.model.modules())
