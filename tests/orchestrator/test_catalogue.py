@@ -109,3 +109,24 @@ def test_a_training_step_of_a_whole_backbone_costs_a_third_more() -> None:
     )
     assert frozen[0] == whole[0] < catalogue.backbone_info("roberta-base")["parameters"]
     assert (frozen[1], whole[1]) == (2, 3)
+
+
+AOT_TABLE_1 = {
+    "fine_tuning": (False, True, False),
+    "lora": (True, False, True),
+    "adapters": (True, False, True),
+    "bitfit": (True, True, True),
+    "ptuning_v1": (True, False, True),
+    "ptuning_v2": (True, False, True),
+    "aot_fc": (True, True, True),
+    "aot_kron": (True, True, True),
+}
+"""Parameter efficient, zero cost, multi-task inference."""
+
+
+@pytest.mark.parametrize("method", list(AOT_TABLE_1))
+def test_what_a_method_costs_is_the_table_of_aot(method: str) -> None:
+    info = catalogue.method_info(method)
+    found = (info.parameter_efficient, info.zero_cost, info.multi_task)
+    assert found == AOT_TABLE_1[method]
+    assert info.joins_weights is (method == "lora")  # the table's row of LoRA fused

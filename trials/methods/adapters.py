@@ -7,20 +7,17 @@ AoT and EPT compare with them.
 # S lanes, N = S x b rows, T tokens, L blocks, K 2: the sublayers, D width, R bottleneck
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from trials.backbones.edits import Edits, Text
 from trials.backbones.shape import Role, Shape
+from trials.methods.activation_functions import ACTIVATIONS
 from trials.methods.lanes import Lanes, linear
 from trials.methods.method import Adapter, Method
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
 SUBLAYERS: tuple[Role, ...] = ("attention_output", "ff_output")
 

@@ -7,25 +7,22 @@ sequence, and after training P is a table from which rows are looked up.
 
 # S lanes, N = S x b rows, T tokens, L blocks, V vocabulary, D width, R rank
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from trials.backbones.edits import Edits, Text
 from trials.backbones.shape import Shape
+from trials.methods.activation_functions import ACTIVATIONS
 from trials.methods.fused_tables import FusedTables, fused
 from trials.methods.lanes import Lanes, linear
 from trials.methods.method import Adapter, Method
 
 if TYPE_CHECKING:
     from trials.backbones.backbone import Backbone
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,24 +5,16 @@ The rows before the text are g(P): P are trained rows, g is trained with them.
 
 # S lanes, P prompt rows, D width, R bottleneck, I inputs, O outputs
 
-from collections.abc import Callable
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from trials.methods.activation_functions import ACTIVATIONS
 from trials.methods.lanes import Lanes
 from trials.methods.prompts import PromptAdapter
 
 Activation = Literal["none", "relu", "tanh", "sigmoid"]
-
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "none": lambda x: x,
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-}
 
 
 class EncodedPrompt(PromptAdapter):
