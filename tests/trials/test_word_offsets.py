@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from prompted_texts import CPU, moved_by_noise, own_words, prompted, unpadded
+from prompts_by_hand import CPU, moved_by_noise, own_words, prompted, unpadded
 from tiny_backbones import some_text
 from torch import Tensor
 from trial_specs import demo_spec, stack_of
