@@ -84,8 +84,10 @@ def epoch_seconds(
             their gradient, 3 with the gradient of the weights.
         operations_per_second: of the device.
     """
-    rows = data["rows"]
-    tokens = data["mean_tokens"] * (rows["train"] * passes + rows["validation"])
+    rows, training = data["rows"], study.training
+    steps = training.eval_every
+    trained = rows["train"] if steps is None else steps * training.batch_size
+    tokens = data["mean_tokens"] * (trained * passes + rows["validation"])
     return float(2 * weights * tokens * study.num_seeds / operations_per_second)
 
 

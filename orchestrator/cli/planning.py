@@ -1,5 +1,6 @@
 """The plan of a launch and what it will cost, as text or JSON."""
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +9,18 @@ import typer
 from rich import box
 from rich.table import Table
 
-from orchestrator import catalogue, fit
+from orchestrator import catalogue
 from orchestrator.cli.app import line, out
+from orchestrator.counts import Counted, counted, head_parameters
 from orchestrator.errors import Refused
 from orchestrator.estimate import Cost, epoch_seconds, local_speed, study_cost
 from orchestrator.home import home
 from orchestrator.launch import check_known, plan_of
 from orchestrator.options import LaunchOptions
 from orchestrator.plan import Plan, Study
+
+SHOWN = 40
+"""Assignments listed at most."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +30,15 @@ class Priced:
     study: Study
     rows: dict[str, int] | None
     """None if the data is not at hand."""
-    adapter_parameters: tuple[int, int]
-    """Of the smallest and the largest assignment."""
+    assignments: list[Counted]
     head_parameters: int
     cost: Cost
+
+    @property
+    def adapter_parameters(self) -> tuple[int, int]:
+        """Of the smallest and the largest assignment."""
+        counts = [each.adapter_parameters for each in self.assignments]
+        return min(counts), max(counts)
 
 
 def show_plan(options: LaunchOptions, *, as_json: bool) -> None:
@@ -67,22 +77,8 @@ def _price(plan: Plan, study: Study, data: dict[str, Any] | None, speed: float) 
         asha=options.scheduler == "asha",
         epoch_seconds=epoch_seconds(study, data, weights, passes, speed) if data else None,
     )
-    smallest, largest, head = parameter_range(study)
-    return Priced(study, data["rows"] if data else None, (smallest, largest), head, cost)
-
-
-def parameter_range(study: Study) -> tuple[int, int, int]:
-    """Adapter parameters of the study's smallest and largest assignment, and the head's."""
-    fields = catalogue.method_info(study.space.method).hyperparameters
-    counts = set()
-    head = 0
-    outputs = catalogue.num_outputs(study.task)
-    for k in range(min(study.num_trials, 64)):
-        values = study.space.draw(0, k)
-        own = {key: value for key, value in values.items() if key in fields}
-        adapter, head = fit.parameters(study.space.method, own, study.backbone, outputs)
-        counts.add(adapter)
-    return min(counts), max(counts), head
+    rows = data["rows"] if data else None
+    return Priced(study, rows, counted(study, options), head_parameters(study), cost)
 
 
 def _as_json(plan: Plan, why: str, priced: list[Priced]) -> dict[str, Any]:
@@ -106,6 +102,7 @@ def _as_json(plan: Plan, why: str, priced: list[Priced]) -> dict[str, Any]:
                 "bytes": item.cost.num_bytes,
                 "adapter_parameters": list(item.adapter_parameters),
                 "head_parameters": item.head_parameters,
+                "trials": [dataclasses.asdict(each) for each in item.assignments],
             }
             for item in priced
         ],
@@ -120,9 +117,12 @@ def _print(plan: Plan, why: str, priced: list[Priced]) -> None:
         f"scheduler {plan.options.scheduler}"
     )
     out.print(_table(priced))
+    if len(priced) == 1:
+        out.print(_assignments(priced[0].assignments))
+    heads = sorted({item.head_parameters for item in priced})
     line(
         "parameters are the adapter's, from the smallest assignment to the largest; the head has "
-        f"{priced[0].head_parameters:,} more"
+        f"{' to '.join(f'{count:,}' for count in dict.fromkeys((heads[0], heads[-1])))} more"
     )
     if plan.options.scheduler == "asha":
         line("epochs expected under ASHA, if a trial's rank does not change; patience not counted")
@@ -146,6 +146,25 @@ def _table(priced: list[Priced]) -> Table:
             low if low == high else f"{low}-{high}",
         )
     return table
+
+
+def _assignments(rows: list[Counted]) -> Table:
+    """The first assignments of a study, a row each; all of them are in the JSON."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("trial", justify="right")
+    table.add_column("values", overflow="fold")
+    table.add_column("parameters", justify="right")
+    for row in rows[:SHOWN]:
+        values = " ".join(f"{key}={_value(value)}" for key, value in row.values.items())
+        number = "?" if row.k is None else str(row.k)
+        table.add_row(number, values, f"{row.adapter_parameters:,}")
+    if len(rows) > SHOWN:
+        table.add_row("...", f"{len(rows) - SHOWN} more: see --json", "")
+    return table
+
+
+def _value(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _total(plan: Plan, priced: list[Priced]) -> str:

@@ -1,5 +1,6 @@
 """What a plan will cost."""
 
+import dataclasses
 import itertools
 import statistics
 from dataclasses import replace
@@ -97,3 +98,10 @@ def test_this_machine_has_a_speed() -> None:
     threads = torch.get_num_threads()
     assert local_speed(0.01) > 1e6
     assert torch.get_num_threads() == threads
+
+
+def test_an_epoch_of_so_many_steps_costs_them_whatever_the_data() -> None:
+    study = dataclasses.replace(STUDY, training=Training(epochs=3, eval_every=7, batch_size=4))
+    seconds = epoch_seconds(study, DATA, weights=1000, passes=2, operations_per_second=1e6)
+    tokens = 10 * (7 * 4 * 2 + 50)
+    assert seconds == pytest.approx(2 * 1000 * tokens * 2 / 1e6)
