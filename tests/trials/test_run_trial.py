@@ -54,6 +54,22 @@ def test_texts_are_cut_to_what_the_backbone_can_take(
             points_of(spec, bench)
 
 
+def test_prompts_take_their_positions_from_the_text(
+    tiny_folders: dict[str, Path], ragged_data: Path, bench: Bench
+) -> None:
+    rows = {"data_dir": ragged_data, "max_length": 500, "epochs": 1, "limit_train": 200}
+    for length in (1, 50):
+        values = {"prompt_length": length, "learning_rate": 1e-3}
+        folder = tiny_folders["roberta"]
+        spec = demo_spec("prompt_tuning", folder, hyperparameters=values, **rows)
+        room = bench.backbone(spec.backbone).backbone.shape.max_tokens - length
+        assert bench.features(spec)["train"].lengths.max() == room
+        points_of(spec, bench)  # the positions last for the longest text and its prompt
+    too_long = dataclasses.replace(spec, hyperparameters=values | {"prompt_length": 71})
+    with pytest.raises(ValueError, match="PromptTuning: prompt_length must be at most 70"):
+        points_of(too_long, bench)
+
+
 def test_trials_in_turn_do_not_touch_each_other(tiny_bert: Path, bench: Bench) -> None:
     specs = [demo_spec(method, tiny_bert) for method in ("head_only", "fine_tuning", "aot_fc")]
     fresh = [numbers(runs_of(points_of(spec, Bench(bench.device)), 0)) for spec in specs]
