@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from trials.backbones.shape import Shape
 
 
+BUDGET = ("epochs", "eval_every")
+"""How long trials train: rungs and prices rest on it, so it is the same for a whole study."""
+
+
 def check_space(space: Space) -> None:
     """Refuse a space with a key that is a field neither of its method nor of training."""
+    for key in BUDGET:
+        if key in space.keys:
+            raise Refused(
+                f"space {space.name}, key {key!r}: how long trials train is not searched, the best "
+                f"epoch of each counts; give it under training"
+            )
     fields = catalogue.method_info(space.method).hyperparameters
     for key in (*space.keys, *space.training):
         allowed = TRAINING_FIELDS if key in space.training else fields.keys() | TRAINING_FIELDS

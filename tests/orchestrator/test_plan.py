@@ -305,6 +305,11 @@ def refusal(tmp_path: Path, text: str, **options: Any) -> str:
             "space mine@own, key 'rnak': aot_fc has no such hyperparameter; known: ",
         ),
         ("epochs: 2", "epoch: 2", "space mine@own, key 'epoch': aot_fc has no such hyper"),
+        (
+            "rank: {choice: [8, 16]}",
+            "rank: 8\n  epochs: {choice: [1, 5]}",
+            "space mine@own, key 'epochs': how long trials train is not searched",
+        ),
         ("epochs: 2", "rank: 2", "space mine@own, key 'rank': aot_fc has no such hyper"),
         ("[8, 16]", "[0]", "space mine@own: AotFC: rank must be at least 1, got 0"),
         ("[8, 16]", "[8.5]", "space mine@own, key 'rank': needs a whole number, got 8.5"),
