@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from orchestrator.evp.records import Refusal
 from orchestrator.report.captions import wrap
 from orchestrator.report.page import Page, text_height
-from orchestrator.report.panels import Panel, Style, draw_curves, draw_incumbents, write
+from orchestrator.report.panels import CROWD, Panel, Style, draw_curves, draw_incumbents, write
 
 # Inches; points for sizes of type.
 _LEFT_OF_AXES, _RIGHT_OF_AXES = 0.5, 0.06
@@ -53,7 +53,7 @@ class Block:
             reason = self.captions[0] if len(self.panels) == 1 else "no curve: see below"
             write(curves, wrap(reason, width, _CAPTION + 1))
         else:
-            draw_curves(curves, self.panels, styles)
+            draw_curves(curves, self.panels, styles, crowded=len(self.styles) > CROWD)
         draw_incumbents(incumbents, self.panels, styles)
         below = axes_top + self.axes_height + _BELOW_AXES
         page.text(left, below, self._lines(), _CAPTION, color="#333333")

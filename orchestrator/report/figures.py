@@ -10,7 +10,7 @@ from orchestrator.report.block import Block
 from orchestrator.report.captions import full_text, split, wrap
 from orchestrator.report.legend import handles
 from orchestrator.report.page import Page, text_height
-from orchestrator.report.panels import STYLES, Panel, Style
+from orchestrator.report.panels import CROWD, STYLES, Panel, Style
 
 __all__ = ["Panel", "draw"]
 
@@ -38,6 +38,7 @@ _SETTINGS: dict[Any, object] = {  # Any: matplotlib's key type lists every setti
 _WIDTH, _DPI = 10.0, 160
 _MARGIN, _GAP = 0.12, 0.3
 _AXES_HEIGHT = {1: 2.4, 2: 1.3}  # by number of columns
+_CROWDED_HEIGHT = 3.0
 _LEGEND_ROW, _LEGEND_COLUMNS = 0.19, 4
 _TITLE, _NOTE, _FOOT = 11.0, 8.0, 7.0
 
@@ -115,7 +116,7 @@ def _rows(
                 captions=tuple(own[k] for k in chosen),
                 styles=styles,
                 width=(_WIDTH - 2 * _MARGIN - (columns - 1) * _GAP) / columns,
-                axes_height=_AXES_HEIGHT[columns],
+                axes_height=_CROWDED_HEIGHT if len(styles) > CROWD else _AXES_HEIGHT[columns],
             )
         )
     return [blocks[start : start + columns] for start in range(0, len(blocks), columns)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.evp.records import Curve
-from orchestrator.report.panels import FILL, Panel, Style
+from orchestrator.report.panels import CROWD, FILL, Panel, Style
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -23,10 +23,11 @@ def handles(panels: Sequence[Panel], styles: Mapping[str, Style]) -> list[Artist
         for space, style in styles.items()
     ]
     kinds = {panel.result.kind for panel in panels if isinstance(panel.result, Curve)}
-    return spaces + _kinds(kinds, all(panel.maximize for panel in panels))
+    crowded = len(styles) > CROWD
+    return spaces + _kinds(kinds, all(panel.maximize for panel in panels), crowded)
 
 
-def _kinds(kinds: set[str], maximize: bool) -> list[Artist]:
+def _kinds(kinds: set[str], maximize: bool, crowded: bool) -> list[Artist]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -34,8 +35,9 @@ def _kinds(kinds: set[str], maximize: bool) -> list[Artist]:
     if "bounds" in kinds:
         near, far = ("lower", "upper") if maximize else ("pessimistic", "optimistic")
         entries.append(Line2D([], [], color=_GREY, label=f"EVP: {near} bound"))
-        label = f"up to the {far} bound"
-        entries.append(Patch(color=_GREY, alpha=FILL, linewidth=0, label=label))
+        label = f"{far} bounds left out" if crowded else f"up to the {far} bound"
+        alpha = 0 if crowded else FILL
+        entries.append(Patch(color=_GREY, alpha=alpha, linewidth=0, label=label))
     if "point" in kinds:
         entries.append(Line2D([], [], color=_GREY, label="EVP, n \N{LESS-THAN OR EQUAL TO} N/5"))
         entries.append(

@@ -45,22 +45,27 @@ class Style:
 
 
 # Okabe and Ito's colours without yellow, which is too light for a line.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLES = tuple(
-    Style(color=color, marker=marker)
-    for color, marker in zip(
-        ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"),
-        ("o", "s", "^", "D", "v", "P", "X"),
-        strict=True,
-    )
+    Style(color=_COLORS[k % len(_COLORS)], marker=_MARKERS[k % len(_MARKERS)])
+    for k in range(len(_COLORS) * len(_MARKERS))
 )
+"""All different, since the two numbers have no common divisor."""
+
+CROWD = len(_COLORS)
+"""With more spaces than this, areas up to the far bounds would hide each other: none is drawn."""
 
 
-def draw_curves(axes: Axes, panels: Sequence[Panel], styles: Sequence[Style]) -> None:
-    """The EVP curves of one task's spaces, over n."""
+def draw_curves(
+    axes: Axes, panels: Sequence[Panel], styles: Sequence[Style], *, crowded: bool = False
+) -> None:
+    """The EVP curves of one task's spaces, over n; in a crowd of bounds the near ones alone."""
     last_n = 1
     for panel, style in zip(panels, styles, strict=True):
         if isinstance(panel.result, Curve):
-            _draw_curve(axes, panel.result, panel.maximize, style, FILL / len(panels))
+            fill = None if crowded else FILL / len(panels)
+            _draw_curve(axes, panel.result, panel.maximize, style, fill)
             last_n = max(last_n, panel.result.n[-1])
     _set_axes(axes, "assignments n", _quantity(panels), panels[0])
     if last_n > _LOG_FROM:
@@ -89,15 +94,16 @@ def write(axes: Axes, lines: Sequence[str]) -> None:
     axes.text(0.5, 0.5, "\n".join(lines), transform=axes.transAxes, ha="center", va="center")
 
 
-def _draw_curve(axes: Axes, curve: Curve, maximize: bool, style: Style, fill: float) -> None:
+def _draw_curve(axes: Axes, curve: Curve, maximize: bool, style: Style, fill: float | None) -> None:
     factor = _scale(maximize)
     if curve.lo is not None and curve.hi is not None:
         low, high = ([factor * y for y in side] for side in (curve.lo, curve.hi))
         near, far = (low, high) if maximize else (high, low)
-        axes.fill_between(curve.n, low, high, color=style.color, alpha=fill, linewidth=0)
-        axes.plot(curve.n, far, color=style.color, linewidth=0.8, linestyle=":")
-        if len(curve.n) == 1:  # an area over one point has no width
-            axes.vlines(curve.n, low, high, color=style.color, linewidth=0.8, linestyle=":")
+        if fill is not None:
+            axes.fill_between(curve.n, low, high, color=style.color, alpha=fill, linewidth=0)
+            axes.plot(curve.n, far, color=style.color, linewidth=0.8, linestyle=":")
+            if len(curve.n) == 1:  # an area over one point has no width
+                axes.vlines(curve.n, low, high, color=style.color, linewidth=0.8, linestyle=":")
         _line(axes, curve.n, near, style, "-")
     elif curve.value is not None:
         value = [factor * y for y in curve.value]

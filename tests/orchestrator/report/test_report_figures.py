@@ -11,6 +11,7 @@ from orchestrator.outcome import Outcome
 from orchestrator.report.captions import split
 from orchestrator.report.figures import Panel, draw
 from orchestrator.report.incumbent import Evaluation, incumbent
+from orchestrator.report.panels import CROWD, STYLES
 
 TASKS = ("cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte")
 
@@ -77,6 +78,21 @@ def test_eight_tasks_fill_a_picture_1600_pixels_wide(tmp_path: Path) -> None:
     width, height = size(drawn([panel(task) for task in TASKS], tmp_path / "sweep.png"))
     assert width == 1600
     assert 1300 < height < 1900
+
+
+def test_every_space_of_a_picture_looks_different() -> None:
+    assert len(set(STYLES)) == len(STYLES) > 24
+
+
+def test_in_a_crowd_the_far_bounds_are_left_out_and_that_is_said(tmp_path: Path) -> None:
+    few, many = (
+        drawn([panel("rte", f"space_{k}") for k in range(count)], tmp_path / f"{count}.svg")
+        for count in (CROWD, CROWD + 1)
+    )
+    assert "up to the upper bound" in few.read_text()
+    assert "upper bounds left out" in many.read_text()
+    assert few.read_text().count('id="FillBetween') == CROWD
+    assert many.read_text().count('id="FillBetween') == 0
 
 
 def test_one_study_fills_the_width_too(tmp_path: Path) -> None:
