@@ -267,7 +267,7 @@ def test_padding_never_moves_a_logit(method: str, folder: Path, bench: Bench) ->
 
 
 def test_a_lane_of_a_stacked_trial_is_the_run_alone(
-    method: str, folder: Path, ragged_data: Path, bench: Bench
+    method: str, family: str, folder: Path, ragged_data: Path, bench: Bench
 ) -> None:
     spec = demo_spec(
         method,
@@ -283,14 +283,16 @@ def test_a_lane_of_a_stacked_trial_is_the_run_alone(
     longest = np.array([lengths[rows_Sb].max(1) for rows_Sb in batches])
     assert np.ptp(longest, axis=1).max() > 5  # lanes pad each other, or this would prove little
     stacked = points_of(spec, bench)
-    rotated = points_of(dataclasses.replace(spec, seeds=(1, 2, 0)), bench)
     alone = {
         seed: runs_of(points_of(dataclasses.replace(spec, seeds=(seed,)), bench), seed)
         for seed in SEEDS
     }
     for seed, runs in alone.items():
         assert_same_run(runs_of(stacked, seed), runs)
-        assert_same_run(runs_of(rotated, seed), runs)
+    if family == "bert":  # places in the stack are the same to every family
+        rotated = points_of(dataclasses.replace(spec, seeds=(1, 2, 0)), bench)
+        for seed, runs in alone.items():
+            assert_same_run(runs_of(rotated, seed), runs)
     losses_SE = np.array([[run.train_loss for run in alone[seed]] for seed in SEEDS])
     for one, other in [losses_SE[:2], losses_SE[1:], losses_SE[::2]]:
         assert abs(one - other).max() > 1e-4  # in one epoch they may meet by chance
@@ -304,10 +306,10 @@ def assert_same_run(one: list[Any], other: list[Any]) -> None:
         assert ours.train_loss == pytest.approx(theirs.train_loss, abs=1e-5)
 
 
-@pytest.mark.parametrize("backbone_dropout", [False, True])
 def test_the_same_seed_gives_the_same_numbers_twice(
-    method: str, folder: Path, backbone_dropout: bool, bench: Bench
+    method: str, family: str, folder: Path, bench: Bench
 ) -> None:
+    backbone_dropout = family == "roberta"  # on one family, off on the others
     few = {"limit_train": 16, "limit_eval": 16, "batch_size": 8}
     spec = demo_spec(method, folder, seeds=(0, 1), backbone_dropout=backbone_dropout, **few)
     first = points_of(spec, bench)
